@@ -10,12 +10,14 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
+import socket
 import subprocess
 
 from harness.collection import Collection, named
-from harness.postgres import PgBouncer, Server, give
+from harness.postgres import PgBouncer, Server, find_programs, give
 from harness.proxy import Proxy
 from harness.wait import Failure, free_port, until
 from harness.worker import cookies, process_table, processes_below, tail
@@ -35,6 +37,10 @@ class Postgres(Server):
         directory.mkdir()
         self.small_disk = mount(directory / "data")
         own = {"max_connections": 60, "shared_buffers": "32MB", "min_wal_size": "32MB", "max_wal_size": "64MB"}
+        said = subprocess.run([find_programs() / "postgres", "--version"], capture_output=True, text=True, check=True)
+        self.version = int(re.search(r"\d+", said.stdout)[0])
+        if self.version >= 17:
+            own["max_notify_queue_pages"] = 64
         super().__init__(directory, port=free_port(), fsync="on", **{**own, **settings})
         if (directory / "data").exists():  # also where it could not be mounted
             give(directory / "data", self.identity)
@@ -43,12 +49,84 @@ class Postgres(Server):
         self.sql("create role holdfast login createrole")
         self.sql("create database holdfast owner holdfast")
 
+    def session(self, text):
+        """A session that has run `text`, and stays."""
+        process = subprocess.Popen(
+            [self.programs / "psql", "-X", "-q", "-d", "postgres"],
+            env=self.environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            **self.identity,
+        )
+        process.stdin.write(text + "\n\\echo done\n")
+        process.stdin.flush()
+        while (line := process.stdout.readline()) and line != "done\n":
+            pass
+        return process
+
+    def end_session(self, process):
+        process.stdin.close()
+        process.wait(30)
+        process.stdout.close()
+
     def be_hostile(self, pooler):
         """Gives the workers' login the settings that may change a result; behind a pooler those that are allowed."""
         kept, _, refused = HOSTILE_ROLE.read_text().partition("\n\n")
         for line in (kept if pooler else kept + "\n" + refused).splitlines():
             if " = " in line:
                 self.sql(f"alter role holdfast set {line}")
+
+
+class Bucket:
+    """An S3 server (versitygw) whose objects are files, and the file with the workers' keys."""
+
+    def __init__(self, program, directory):
+        self.program, self.directory, self.port, self.number, self.process = program, directory, free_port(), 0, None
+        for name in ("store/archive", "meta"):
+            (directory / name).mkdir(parents=True)
+        self.tell_keys()
+        self.change_keys(0)
+
+    def environment(self):
+        return {"AWS_SHARED_CREDENTIALS_FILE": str(self.directory / "keys")}
+
+    def change_keys(self, more=1):
+        self.number += more
+        self.stop()
+        arguments = ["--port", f"127.0.0.1:{self.port}", "--access", "tester", "--secret", f"secret{self.number}"]
+        with open(self.directory / "log", "ab") as log:
+            self.process = subprocess.Popen(
+                [
+                    self.program,
+                    "--quiet",
+                    *arguments,
+                    "posix",
+                    "--sidecar",
+                    self.directory / "meta",
+                    self.directory / "store",
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+
+        def listens():
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
+                return True
+            return False
+
+        until("the store listens", listens, 30)
+
+    def tell_keys(self):
+        new = self.directory / "new"
+        new.write_text(f"[default]\naws_access_key_id = tester\naws_secret_access_key = secret{self.number}\n")
+        new.replace(self.directory / "keys")
+
+    def stop(self):
+        if self.process:
+            self.process.kill()
+            self.process.wait()
 
 
 class Worker:
@@ -211,7 +289,7 @@ class Stage(Collection):
         "HOOK_TIMEOUT": "30s",
     }
 
-    def __init__(self, holdfast, workers=3, slots=4, leaf_tenths=1, pooler=False, keep=False, parent=None):
+    def __init__(self, holdfast, workers=3, slots=4, leaf_tenths=1, pooler=False, keep=False, parent=None, store=None):
         super().__init__(parent)
         self.program, self.slots, self.leaf_tenths, self.keep = holdfast, slots, leaf_tenths, keep
         self.extra, self.workers, self.mounts, self.pooler, self.postgres, self.expected = {}, [], [], None, None, {}
@@ -220,6 +298,7 @@ class Stage(Collection):
         self.kills, self.stopped, self.notes, self.since, self.trace_since = [], set(), [], "now()", 0
         self.archive, self.trace = self.path / "shared" / "archive", self.path / "trace"
         self.environment |= named({"ARCHIVE_ROOT": self.archive})
+        self.bucket, self.groups = None, []  # groups: control groups to remove
         self.trace.touch()
         try:
             self.postgres = self.server(self.path / "postgres", lambda path: self.mount(path, "400m", "700"))
@@ -232,6 +311,11 @@ class Stage(Collection):
             self.hook("trace", "on_Snapshot__10_trace.sh", text)
             self.hook("beside", "on_Snapshot__05_beside.bg.sh", BESIDE)
             self.small_disk = self.mount(self.path / "shared", "512m") and self.mount(self.path / "scratch-1", "24m")
+            if store:
+                self.bucket = Bucket(store, self.path / "shared" / "s3")
+                self.archive = self.bucket.directory / "store/archive/pages"
+                where = f"s3://archive/pages?endpoint=http://127.0.0.1:{self.bucket.port}&region=us-east-1"
+                self.environment |= {**named({"ARCHIVE_ROOT": where}), **self.bucket.environment()}
             clocks = self.find_clock()
             for number in range(1, workers + 1):
                 # Scratch on the archive's file system (published by renaming), on a small disk, and elsewhere (by
@@ -628,10 +712,13 @@ class Stage(Collection):
                 worker.process.kill()
                 worker.process.wait()
             worker.proxy.close()
-        for part in (self.pooler, self.postgres):
+        for part in (self.pooler, self.postgres, self.bucket):
             if part:
                 with contextlib.suppress(Exception):
                     part.stop()
+        for group in self.groups:
+            with contextlib.suppress(OSError):
+                group.rmdir()
         if self.keep:
             print(f"kept: {self.path}")
             return

@@ -11,7 +11,7 @@ import time
 
 import stage
 from harness.wait import Failure
-from harness.worker import processes_below
+from harness.worker import living, processes_below, read
 from stage import LEASE
 
 
@@ -32,7 +32,8 @@ class Storm:
         "scratch full": 3,
         "archive full": 2,
         "database full": 2,
-        "kill a shim": 8,
+        "memory short": 4,
+        "keys refused": 6,
         "standby gone": 3,
         "notifications full": 3,
         "archive takes no files": 3,
@@ -44,6 +45,8 @@ class Storm:
         "notifications full": r"queue of notifications|NOTIFY queue",
         "archive takes no files": r"archive",
         "clock jump": r"clock",
+        "keys refused": r"object store|archive",
+        "memory short": r"its shim was killed by SIGKILL",
     }
     BEFORE = r"^(process: (sends no heartbeats|its lease has expired)|login: |lock: )|lost the database|cannot connect to the database"
     SAID = 20  # seconds: a lease, the time after which a statement gives up, and a machine that does other things
@@ -51,11 +54,14 @@ class Storm:
     def __init__(self, place, seed, count, pause):
         self.place, self.random, self.count, self.pause = place, random.Random(seed), count, pause
         self.done, self.later, self.said, self.problems = {name: 0 for name in self.WEIGHTS}, [], {}, []
-        self.names = list(self.WEIGHTS)
+        self.by_signal = 0  # shims that no control group could end
+        self.refill, without = None, {"keys refused"}
         if not place.small_disk:
-            needs_mounts = ("scratch full", "archive full", "database full", "archive takes no files")
-            self.names = [name for name in self.names if name not in needs_mounts]
+            without |= {"scratch full", "archive full", "database full", "archive takes no files"}
             place.notes.append("no full disks: mounting a small file system needs root")
+        if place.bucket:
+            without = (without | {"archive full", "archive takes no files"}) - {"keys refused"}
+        self.names = [name for name in self.WEIGHTS if name not in without]
 
     def at(self, seconds, action):
         self.later.append((time.monotonic() + seconds, action))
@@ -69,7 +75,7 @@ class Storm:
 
     def run(self, refill, again):
         """`refill` is called when the work runs out before the faults do, `again` every other second."""
-        last_look = 0.0
+        self.refill, last_look = refill, 0.0
         for _ in range(self.count):
             name = self.random.choices(self.names, [self.WEIGHTS[name] for name in self.names])[0]
             worker = self.random.choice(self.place.workers)
@@ -200,6 +206,12 @@ class Storm:
         once it is over."""
         self.heal(everything=True)
         self.over(f"before {name}", lambda reason: not re.search(self.BEFORE, reason))
+        # A fault shows in what is begun: pages that wait for another reason say that one.
+        due = (
+            "select count(*) from holdfast.snapshot_queue where owner_id is null and retry_at <= statement_timestamp()"
+        )
+        if int(self.place.postgres.value(due)) < 30:
+            self.refill()
         right, wrong, started, seen = self.REASON[name], set(), time.monotonic(), None
         begin()
         while seen is None and time.monotonic() - started < self.SAID:
@@ -233,11 +245,60 @@ class Storm:
         for statement in statements:
             self.place.postgres.rows(statement)
 
-    def kill_shim(self, worker, dice):
-        shims = [pid for pid, name in processes_below(worker.process.pid) if name == "holdfast-shim"]
-        if shims:
+    def memory(self, worker, dice):
+        """The kernel ends a shim, because its control group has no memory left. The page is not to blame, and says why
+        it waits."""
+        self.heal(everything=True)
+        hooks = [
+            (shim, words[1])
+            for one in self.place.workers
+            for shim, name in processes_below(one.process.pid)
+            if name == "holdfast-shim"
+            for hook, _ in processes_below(shim)[:1]
+            if (
+                words := re.search(rb"on_Snapshot__10_trace.*--snapshot-id=([0-9a-f-]+)", read(f"/proc/{hook}/cmdline"))
+            )
+        ]
+        if not hooks:
+            return
+        shim, snapshot = dice.choice(hooks)
+        started, snapshot = time.monotonic(), snapshot.decode()
+        fence = self.place.postgres.value(f"select fence from holdfast.snapshot_queue where snapshot_id = '{snapshot}'")
+        self.end_for_memory(shim)
+        ending = (
+            f"select ending, reason from holdfast.v_attempt where snapshot_id = '{snapshot}' and fence = {fence or 0}"
+        )
+        ended = []
+        while not ended and time.monotonic() - started < self.SAID:
+            self.place.tend()
+            ended = self.place.postgres.rows(ending)
+        if ended and ended[0][0] in ("lapsed", "interrupted"):  # for an earlier fault
+            return
+        said = bool(ended) and ended[0][0] == "released" and re.search(self.REASON["memory short"], ended[0][1])
+        why = self.place.postgres.rows(f"select reason from holdfast.why('{snapshot}')")
+        waits = self.place.postgres.value(f"select state from holdfast.v_queue where snapshot_id = '{snapshot}'")
+        if waits == "waiting" and not re.search(self.REASON["memory short"], why[0][0]):
+            self.problems.append(f"why says something else of memory short: {why[0][0]}")
+        if not said and fence:
+            self.problems.append(f"memory short: attempt {fence} of {snapshot} ended as {ended}")
+        self.said.setdefault("memory short", []).append(time.monotonic() - started if said else None)
+
+    def end_for_memory(self, pid):
+        """By the limit of a control group where root may make one; else by the signal that the kernel sends."""
+        for root, limit in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
+            group = pathlib.Path(root) / f"holdfast-storm-{pid}"
+            with contextlib.suppress(OSError):
+                group.mkdir()
+                self.place.groups.append(group)
+                (group / limit).write_text("4096")
+                (group / "cgroup.procs").write_text(str(pid))
+        until = time.monotonic() + 0.5
+        while time.monotonic() < until and living(pid):
+            time.sleep(0.02)
+        if living(pid):
+            self.by_signal += 1
             with contextlib.suppress(ProcessLookupError):
-                os.kill(dice.choice(shims), signal.SIGKILL)
+                os.kill(pid, signal.SIGKILL)
 
     def standby(self, worker, dice):
         self.stand(
@@ -247,7 +308,25 @@ class Storm:
         )
 
     def notifications(self, worker, dice):
-        """As the server answers whose queue is full: to fill it takes 8 GB before PostgreSQL 17."""
+        """Another program listens in a transaction that does not end. To fill the queue takes 8 GB before PostgreSQL 17:
+        there, as the server answers then."""
+        database = self.place.postgres
+        if database.version >= 17:
+            holder = []
+
+            def begin():
+                holder.append(database.session("listen other; begin; select 1;"))
+                with contextlib.suppress(Failure):  # the queue is full
+                    while True:
+                        database.sql(
+                            "select count(pg_notify('other', repeat('x', 7000) || g)) from generate_series(1, 40) g"
+                        )
+
+            def end():
+                database.end_session(holder.pop())
+                self.sql("select pg_notification_queue_usage()")
+
+            return self.stand("notifications full", begin, end)
         self.stand(
             "notifications full",
             lambda: self.sql(
@@ -274,6 +353,10 @@ class Storm:
 
         self.stand("archive takes no files", limit, lift, why=False)
 
+    def keys(self, worker, dice):
+        """The store takes other keys, and only later the workers learn them."""
+        self.stand("keys refused", self.place.bucket.change_keys, self.place.bucket.tell_keys, why=False)
+
     def jump(self, worker, dice):
         clock = self.place.clock
         ahead = dice.choice(["+7200", "-7200"])
@@ -294,7 +377,8 @@ class Storm:
         "scratch full": fill_scratch,
         "archive full": fill_archive,
         "database full": fill_database,
-        "kill a shim": kill_shim,
+        "memory short": memory,
+        "keys refused": keys,
         "standby gone": standby,
         "notifications full": notifications,
         "archive takes no files": no_files,
@@ -317,11 +401,11 @@ def seeds(dice, pages, leaves, children, leaf_tenths, first=0):
     return urls, found
 
 
-def run(holdfast, seed, faults, snapshots, pause, pooler, keep, say):
+def run(holdfast, seed, faults, snapshots, pause, pooler, keep, say, store=None):
     dice = random.Random(seed)
     leaf_tenths = 3
     with contextlib.closing(
-        stage.Stage(holdfast, workers=3, slots=4, leaf_tenths=leaf_tenths, pooler=pooler, keep=keep)
+        stage.Stage(holdfast, workers=3, slots=4, leaf_tenths=leaf_tenths, pooler=pooler, keep=keep, store=store)
     ) as place:
         added = 0
 
@@ -368,6 +452,7 @@ def report(place, storm, seed, stormed, lasted, say):
     say(
         f"seed {seed}: {sum(storm.done.values())} faults in {stormed:.0f} s, all sealed after {lasted:.0f} s"
         + (", through PgBouncer" if place.pooler else "")
+        + (", archive in an S3 server" if place.bucket else "")
     )
     for name, count in storm.done.items():
         if count:
@@ -391,5 +476,7 @@ def report(place, storm, seed, stormed, lasted, say):
             say(
                 f"reason of {name} said in {len(known)} of {len(times)}, after {known[len(known) // 2]:.1f} s, max {known[-1]:.1f} s"
             )
+    if storm.by_signal:
+        say(f"{storm.by_signal} shims were ended by a signal instead of a control group")
     for note in place.notes:
         say(f"note: {note}")
