@@ -3,6 +3,8 @@
 #include "lib/change/mask.hpp"
 #include "lib/change/units.hpp"
 
+#include <climits>
+
 #include <algorithm>
 #include <cstdlib>
 #include <list>
@@ -16,10 +18,12 @@ namespace {
 
 constexpr int kGone = 410, kNotFound = 404;
 constexpr std::size_t kCells = 64;
+constexpr int kAlways = 3, kAtOnce = 2; // changes in a row after which a word is noise
 
 // Compares two pictures, of which one may be encoded again, or be drawn between two pixels.
 bool alike(const Picture& a, const Picture& b) {
-  constexpr int kMostCell = 14, kMostColour = 8, kMostOdd = 1;
+  constexpr int kMostCell = 14, kMostColour = 8;
+  constexpr double kSmall = 20'000; // pixels: a cell is drawn by few
   if (a.cells.size() != b.cells.size()) return false;
   const auto value = [](char byte) { return static_cast<int>(static_cast<unsigned char>(byte)); };
   int odd = 0;
@@ -30,7 +34,7 @@ bool alike(const Picture& a, const Picture& b) {
     odd += apart > kMostCell ? 1 : 0;
   }
   const double larger = std::max(a.area, b.area);
-  return odd <= kMostOdd && larger - std::min(a.area, b.area) <= 0.02 * larger;
+  return odd <= (larger < kSmall ? 1 : 0) && larger - std::min(a.area, b.area) <= 0.02 * larger;
 }
 
 // The area of pictures that came, went or look otherwise.
@@ -58,10 +62,13 @@ double compare_pictures(const std::vector<Picture>& earlier, const std::vector<P
   }
   for (std::size_t i = 0; i < earlier.size(); ++i)
     if (!used[i]) others.push_back(&earlier[i]);
+  std::map<Place, std::size_t> other;
+  for (const auto* picture : others)
+    ++other[picture->place];
   double area = 0;
   for (const auto* picture : others)
     if (learn)
-      mask.pictures.insert(same.contains(picture->place) ? picture->source : picture->place);
+      mask.pictures.insert(other[picture->place] <= 2 * same[picture->place] ? picture->source : picture->place);
     else if (!noise(*picture))
       area += picture->area;
   return area;
@@ -87,12 +94,14 @@ Compared compare(const Fingerprint& earlier, Shape now, bool learn) {
   auto& [change, next] = result;
   auto mask = earlier.mask;
   const bool learns = learn && !mask.learnt && earlier.state == "page";
-  const auto text = compare_units(earlier.shape.text, now.text, {learns, true, mask.text, mask.order, mask.known_text});
-  const auto links =
-      compare_units(earlier.shape.links, now.links, {learns, false, mask.links, mask.order, mask.known_links});
+  const int most = !now.choice.empty() ? INT_MAX : learn ? kAtOnce : kAlways;
+  const auto text =
+      compare_units(earlier.shape.text, now.text, {learns, true, true, most, mask.text, mask.order, mask.known_text});
+  const auto links = compare_units(earlier.shape.links, now.links,
+                                   {learns, false, true, most, mask.links, mask.order, mask.known_links});
   std::set<Place> none;
   std::vector<Unit> unknown;
-  const auto title = compare_units(earlier.shape.title, now.title, {learns, true, none, none, unknown});
+  const auto title = compare_units(earlier.shape.title, now.title, {learns, true, false, most, none, none, unknown});
   const bool drawn = now.area > 0 && (!earlier.shape.pictures.empty() || !earlier.shape.styles.empty());
   double area = 0;
   if (drawn) {
@@ -108,7 +117,7 @@ Compared compare(const Fingerprint& earlier, Shape now, bool learn) {
   change.look_share = now.area > 0 ? std::min(area / now.area, 1.0) : 0;
   change.learnt = learns;
   const bool titled = title.any && earlier.shape.title.size() == 2 && now.title.size() == 2;
-  const bool retitled = titled && !fits(earlier.shape.title[0].words, now.title[0].words);
+  const bool retitled = titled && !fits(earlier.shape.title[0].words, now.title[0].words, false);
   const bool moved = titled && !fits(earlier.shape.title[1].words, now.title[1].words);
   change.kind = earlier.state != "page" ? "back"
                 : text.any              ? "text"

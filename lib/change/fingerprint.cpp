@@ -7,10 +7,11 @@
 #include "lib/base/text/text.hpp"
 #include "lib/change/block_lines.hpp"
 
-#include <boost/algorithm/string/erase.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
+#include <initializer_list>
 #include <optional>
 
 namespace holdfast::change {
@@ -20,6 +21,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::size_t kMostWords = 20'000, kMostBytes = 16u << 20;
+constexpr std::array<char32_t, 17> kZeros{0x660, 0x6F0, 0x966, 0x9E6, 0xA66, 0xAE6,  0xB66,  0xBE6, 0xC66,
+                                          0xCE6, 0xD66, 0xE50, 0xED0, 0xF20, 0x1040, 0x17E0, 0xFF10};
 
 std::uint32_t hash(std::string_view text) { // FNV-1a
   std::uint32_t value = 2166136261U;
@@ -28,52 +31,99 @@ std::uint32_t hash(std::string_view text) { // FNV-1a
   return value;
 }
 
-bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
-bool is_letter(char letter) {
-  return is_digit(letter) || (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
-         static_cast<unsigned char>(letter) >= 0x80;
+using Ranges = std::initializer_list<std::pair<char32_t, char32_t>>;
+bool within(char32_t code, Ranges ranges) {
+  return std::any_of(ranges.begin(), ranges.end(),
+                     [code](const auto& range) { return code >= range.first && code <= range.second; });
 }
-// Length of the character at the beginning if it separates words: of ASCII, Latin-1, or punctuation and symbols
-// (U+2000 to U+2BFF, U+3000 to U+303F); 0: it is part of a word.
-std::size_t separator(std::string_view text) {
-  if (static_cast<unsigned char>(text[0]) < 0x80) return is_letter(text[0]) ? 0 : 1;
-  if (text[0] == '\xC2') return std::min<std::size_t>(text.size(), 2);
-  const auto second = text.size() > 2 ? static_cast<unsigned char>(text[1]) : 0U;
-  const bool symbol = (text[0] == '\xE2' && second < 0xB0) || (text[0] == '\xE3' && second == 0x80);
-  return symbol && text.size() > 2 ? 3 : 0;
+// Returns true for a character that separates words: of ASCII, Latin-1, punctuation and symbols.
+bool separates(char32_t code) {
+  if (code < 0x80) return !base::is_alpha(static_cast<char>(code)) && !base::is_digit(static_cast<char>(code));
+  return within(code, {{0x80, 0xBF},
+                       {0x60C, 0x61F},
+                       {0x66A, 0x66D},
+                       {0x6D4, 0x6D4},
+                       {0x964, 0x965},
+                       {0x2000, 0x2BFF},
+                       {0x3000, 0x303F},
+                       {0x30FB, 0x30FB},
+                       {0xFF61, 0xFF65}});
 }
-// Returns true for a separator that is a word by itself: a currency, a comparison, a mark or a star. Arrows and signs
+// Returns true for a separator that is a word by itself: a currency, a comparison, a mark (as ~~ of words that are
+// struck through) or a star. Arrows and signs
 // of numbers go up and down with these.
-bool is_sign(std::string_view character) {
-  const auto within = [&](std::string_view first, std::string_view last) {
-    return character.size() == first.size() && character >= first && character <= last; // in the order of Unicode
-  };
-  constexpr std::string_view kMinus = "\u2212";
-  return character == "$" || character == "\u00A3" || character == "\u00A5" || within("\u20A0", "\u20BF") ||
-         (within("\u2200", "\u22FF") && character != kMinus) || within("\u2600", "\u27BF");
+bool is_sign(char32_t code) {
+  return within(code, {{'$', '$'},
+                       {'~', '~'},
+                       {0xA3, 0xA3},
+                       {0xA5, 0xA5},
+                       {0x20A0, 0x20BF},
+                       {0x2200, 0x2211},
+                       {0x2213, 0x22FF},
+                       {0x2600, 0x27BF}});
 }
-// Returns the length of the word at the beginning. "C++" is one.
+// Returns true for a character of a script that has no blanks between words: each is a word.
+bool stands_alone(char32_t code) {
+  return within(code, {{0xE00, 0xEFF},
+                       {0x1000, 0x109F},
+                       {0x1780, 0x17FF},
+                       {0x3040, 0x30FF},
+                       {0x31F0, 0x31FF},
+                       {0x3400, 0x9FFF},
+                       {0xF900, 0xFAFF},
+                       {0xFF66, 0xFF9F},
+                       {0x20000, 0x3FFFF}});
+}
+// Returns the length of the word at the beginning, which does not separate words. "C++" is one, and a number such as
+// "12:01:09.5", with a unit of one character that stands alone.
 std::size_t length_of_word(std::string_view text) {
-  std::size_t size = 1;
-  while (size < text.size() && (separator(text.substr(size)) == 0 || (text[size] == '+' && !is_digit(text[size - 1]))))
-    ++size;
+  constexpr std::string_view kWithinNumber = ".,:'";
+  auto [code, size] = base::first_character(text);
+  if (stands_alone(code)) return size;
+  while (size < text.size()) {
+    const auto [next, length] = base::first_character(text.substr(size));
+    const bool after_digit = base::is_digit(text[size - 1]);
+    if (stands_alone(next)) return size + (after_digit ? length : 0);
+    const bool number = after_digit && kWithinNumber.find(text[size]) != std::string_view::npos &&
+                        size + 1 < text.size() && base::is_digit(text[size + 1]);
+    if (!number && (next == '+' ? after_digit : separates(next))) break;
+    size += length;
+  }
   return size;
 }
-// Returns the text without soft hyphens, joiners and other characters of no width, as a reader sees it.
+// Returns the text as a reader sees it: without soft hyphens, joiners, marks of direction and other characters of no
+// width, and with wide letters and the digits of all scripts as those of ASCII.
 std::string visible(std::string_view text) {
-  std::string seen(text);
-  for (const std::string_view none :
-       {"\xC2\xAD", "\xE2\x80\x8B", "\xE2\x80\x8C", "\xE2\x80\x8D", "\xE2\x81\xA0", "\xEF\xBB\xBF"})
-    boost::algorithm::erase_all(seen, none);
+  std::string seen;
+  for (std::size_t length = 0; !text.empty(); text.remove_prefix(length)) {
+    const auto first = base::first_character(text);
+    length = first.length;
+    const auto code = first.code;
+    const auto* zero = std::find_if(kZeros.begin(), kZeros.end(), [&](auto one) {
+      return within(code, {{one, one + 9}});
+    });
+    if (zero != kZeros.end())
+      seen += static_cast<char>('0' + (code - *zero));
+    else if (within(code, {{0xFF01, 0xFF5E}}))
+      seen += static_cast<char>(code - 0xFF01 + '!');
+    else if (!within(code, {{0xAD, 0xAD},
+                            {0x61C, 0x61C},
+                            {0x200B, 0x200F},
+                            {0x202A, 0x202E},
+                            {0x2060, 0x206F},
+                            {0xFE00, 0xFE0F},
+                            {0xFEFF, 0xFEFF}}))
+      seen += text.substr(0, length);
+  }
   return seen;
 }
 bool is_year(std::string_view word) {
-  return word.size() == 4 && std::all_of(word.begin(), word.end(), is_digit) &&
+  return word.size() == 4 && std::all_of(word.begin(), word.end(), base::is_digit) &&
          (word.starts_with("19") || word.starts_with("20") || word.starts_with("21"));
 }
 
 Word word(std::string_view text) {
-  const Word digits = std::any_of(text.begin(), text.end(), is_digit) ? kDigits : 0;
+  const Word digits = std::any_of(text.begin(), text.end(), base::is_digit) ? kDigits : 0;
   const Word year = is_year(text) ? kYear : 0;
   return std::max(hash(text) & ~(kDigits | kYear), 4U) | digits | year;
 }
@@ -169,8 +219,9 @@ std::vector<std::string> word_texts(std::string_view text) {
   std::vector<std::string> words;
   const auto all = visible(text);
   for (std::string_view left = all; !left.empty();) {
-    const auto gap = separator(left), size = gap > 0 ? gap : length_of_word(left);
-    if (gap == 0 || is_sign(left.substr(0, gap))) words.emplace_back(left.substr(0, size));
+    const auto [code, length] = base::first_character(left);
+    const auto size = separates(code) ? length : length_of_word(left);
+    if (!separates(code) || is_sign(code)) words.emplace_back(left.substr(0, size));
     left.remove_prefix(size);
   }
   return words;

@@ -48,8 +48,9 @@ std::vector<bool> soft_words(const std::vector<Word>& pattern) {
 // Tries whether words fit a pattern, within a bounded number of steps.
 class Fit {
 public:
-  Fit(const std::vector<Word>& pattern, const std::vector<Word>& words)
-      : pattern_(pattern), words_(words), soft_(soft_words(pattern)), spare_(spare(pattern)) {}
+  Fit(const std::vector<Word>& pattern, const std::vector<Word>& words, bool soft)
+      : pattern_(pattern), words_(words), soft_(soft ? soft_words(pattern) : std::vector<bool>(pattern.size())),
+        spare_(spare(pattern)), named_(std::find(pattern.begin(), pattern.end(), kAny) != pattern.end()) {}
   bool from(std::size_t i, std::size_t at) {
     if (--left_ < 0) return false;
     if (i == pattern_.size()) return at == words_.size();
@@ -60,8 +61,8 @@ public:
     }
     if (at >= words_.size()) return false;
     if (pattern_[i] == words_[at] || soft_[i]) return from(i + 1, at + 1);
-    // A block that varies in several places is a readout: another of its names may vary, too.
-    if (spare_ == 0 || ((pattern_[i] | words_[at]) & kDigits) != 0) return false;
+    // A block that varies in several places is a readout: another of its names may vary, too, and if names do, numbers.
+    if (spare_ == 0 || (!named_ && ((pattern_[i] | words_[at]) & kDigits) != 0)) return false;
     --spare_;
     const bool fits = from(i + 1, at + 1);
     ++spare_;
@@ -77,6 +78,7 @@ private:
   const std::vector<Word>& words_;
   const std::vector<bool> soft_;
   int spare_;
+  const bool named_;
   int left_{20'000};
 };
 
@@ -92,8 +94,8 @@ Pairs pairs_of(const std::vector<Word>& a, const std::vector<Word>& b) {
   return common(a.size(), b.size(), [&](std::size_t i, std::size_t j) { return a[i] == b[j]; });
 }
 
-bool fits(const std::vector<Word>& pattern, const std::vector<Word>& words) {
-  return 2 * pairs_of(pattern, words).size() >= fixed_words(pattern) && Fit(pattern, words).from(0, 0);
+bool fits(const std::vector<Word>& pattern, const std::vector<Word>& words, bool soft) {
+  return 2 * pairs_of(pattern, words).size() >= fixed_words(pattern) && Fit(pattern, words, soft).from(0, 0);
 }
 
 bool is_pattern(const std::vector<Word>& words) {

@@ -16,9 +16,9 @@ std::size_t fixed_words(const std::vector<Word>& words);
 using Pairs = std::vector<std::pair<std::size_t, std::size_t>>;
 Pairs pairs_of(const std::vector<Word>& a, const std::vector<Word>& b);
 
-// Returns true if words are those that a unit of a mask stands for. `pattern` may have kAny and kAnyNumber; the words
-// beside a number that varies, as its unit or the rest of a date, may vary with it.
-bool fits(const std::vector<Word>& pattern, const std::vector<Word>& words);
+// Returns true if words are those that a unit of a mask stands for. `pattern` may have kAny and kAnyNumber. `soft`: the
+// words beside a number that varies, as its unit or the rest of a date, may vary with it.
+bool fits(const std::vector<Word>& pattern, const std::vector<Word>& words, bool soft = true);
 // Returns true if words are a mask of which enough is fixed.
 bool is_pattern(const std::vector<Word>& words);
 // Returns the words of `later` with kAny for those that differ, and that the mask of `earlier` has in their place.

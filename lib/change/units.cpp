@@ -1,5 +1,6 @@
 #include "lib/change/units.hpp"
 
+#include "lib/change/edits.hpp"
 #include "lib/change/mask.hpp"
 #include "lib/change/sequence.hpp"
 
@@ -13,35 +14,10 @@ namespace holdfast::change {
 
 namespace {
 
-constexpr std::size_t kEditedBlock = 8;          // words of a block in which an edit can be told from noise
 constexpr std::size_t kMostOfMark = 40;          // units that a mark of a mask stands for
 constexpr std::size_t kMostKnown = 500;          // masks of units that are not on the page now
-constexpr int kAlways = 3;                       // changes in a row after which a word is noise
+constexpr double kEdited = 0.66;                 // words that stay in an edit beside noise
 constexpr std::int64_t kMostSteps = 200'000'000; // comparisons of words; what would take more counts as changed
-
-// Returns the words without digits.
-std::vector<Word> names_of(std::vector<Word> words) {
-  std::erase_if(words, [](Word word) { return !is_mask(word) && (word & kDigits) != 0; });
-  return words;
-}
-
-// Returns true if a change is an edit for certain: some words of a sentence, none of them a number, and most of it
-// stays.
-bool is_edit(const Unit& a, const Unit& b) {
-  const auto pairs = pairs_of(a.words, b.words);
-  if (std::max(a.words.size(), b.words.size()) < kEditedBlock) return false;
-  if (10 * pairs.size() < 7 * std::max(a.words.size(), b.words.size())) return false;
-  std::set<std::size_t> same_a, same_b;
-  for (const auto& [i, j] : pairs) {
-    same_a.insert(i);
-    same_b.insert(j);
-  }
-  for (std::size_t i = 0; i < a.words.size(); ++i)
-    if (!same_a.contains(i) && (a.words[i] & kDigits) != 0) return false;
-  for (std::size_t j = 0; j < b.words.size(); ++j)
-    if (!same_b.contains(j) && (b.words[j] & kDigits) != 0) return false;
-  return true;
-}
 
 class Comparison {
 public:
@@ -63,12 +39,15 @@ public:
   UnitChanges run() {
     for (auto* side : {&a_, &b_})
       for (const auto& unit : *side) {
-        auto& words = (side == &a_ ? words_a_ : words_b_).emplace_back(unit.words);
+        auto& words = (side == &a_ ? words_a_ : words_b_).emplace_back(numbered(unit.words));
         std::sort(words.begin(), words.end());
       }
     match();
-    pair_runs();
-    pair_moved();
+    drop_marked();
+    pair_moved([shuffled = shuffled()](Place place) { return shuffled.contains(place); });
+    for (const auto& run : runs_)
+      pair_alike(run, [&](std::size_t i, std::size_t j) { return alike(i, j); });
+    pair_moved([](Place) { return true; });
     if (rules_.learn) part_unlike();
     drop_known();
     if (rules_.learn) refuse_to_learn_all();
@@ -80,6 +59,9 @@ public:
 private:
   static constexpr std::size_t kNone = SIZE_MAX;
   enum class Fate { open, same, edited, moved, noise, known };
+  struct Run {
+    std::size_t a, end_a, b, end_b;
+  };
 
   bool same(std::size_t i, std::size_t j) const {
     if (a_[i].place != b_[j].place) return false;
@@ -92,20 +74,22 @@ private:
     return (steps_ -= static_cast<std::int64_t>(a.size() * b.size()) + kCall) > 0;
   }
   bool fit(const std::vector<Word>& pattern, const std::vector<Word>& words) const {
-    return spend(pattern, words) && fits(pattern, words);
+    return spend(pattern, words) && fits(pattern, words, rules_.soft);
   }
-  // Returns true if two blocks are one with other words in it. Most are not, as their words show in any order.
-  bool alike(std::size_t i, std::size_t j) const {
+  // Returns true if two blocks are one with other words in it, or other numbers, of which this share is the same. Most
+  // are not, as their words show in any order.
+  bool alike(std::size_t i, std::size_t j, double share = 0.5) const {
     const auto &a = a_[i].words, &b = b_[j].words;
     if (a_[i].place != b_[j].place) return false;
-    const auto longest = std::max(fixed_words(a), fixed_words(b));
+    const auto longest = static_cast<double>(std::max(fixed_words(a), fixed_words(b)));
+    const auto enough = [&](std::size_t words) { return longest > 0 && static_cast<double>(words) >= share * longest; };
     std::size_t common = 0;
     for (auto x = words_a_[i].begin(), y = words_b_[j].begin(); x != words_a_[i].end() && y != words_b_[j].end();)
       if (*x == *y)
         ++common, ++x, ++y;
       else
         ++(*x < *y ? x : y);
-    return longest > 0 && 2 * common >= longest && spend(a, b) && 2 * pairs_of(a, b).size() >= longest;
+    return enough(common) && spend(a, b) && enough(pairs_of(numbered(a), numbered(b)).size());
   }
   void join(std::size_t i, std::size_t j, Fate fate) {
     fate_a_[i] = fate_b_[j] = fate;
@@ -139,8 +123,20 @@ private:
     const auto [first, last] = within(marks_, begin, end);
     return first != last;
   }
-  // Within what lies between two units that are the same.
-  void pair_runs() {
+  // Pairs what is open in a run, in order: one block with other words.
+  template <class May>
+  void pair_alike(const Run& run, const May& may) {
+    auto from = run.a;
+    for (auto j = run.b; j < run.end_b; ++j)
+      for (auto i = from; fate_b_[j] == Fate::open && i < run.end_a && i - from < kMostTried; ++i)
+        if (fate_a_[i] == Fate::open && may(i, j)) {
+          join(i, j, Fate::edited);
+          from = i + 1;
+        }
+  }
+  // Drops what stands beside a mark, within what lies between two units that are the same. What stood there when the
+  // mark was learnt may be edited.
+  void drop_marked() {
     for (const auto& run : runs_) {
       std::set<Place> noise;
       for (const auto& [first, last] : {within(marks_, run.a, run.end_a), within(marks_b_, run.b, run.end_b)})
@@ -150,25 +146,45 @@ private:
       for (auto j = run.b; j < run.end_b; ++j)
         ++count[b_[j].place];
       const auto is_noise = [&](Place place) { return noise.contains(place) && count[place] <= kMostOfMark; };
+      pair_alike(run, [&](std::size_t i, std::size_t j) {
+        const auto place = b_[j].place;
+        if (!is_noise(place) || !alike(i, j, kEdited)) return false;
+        const auto mark = [&](std::size_t at) {
+          return std::binary_search(marks_.begin(), marks_.end(), std::pair(at, place));
+        };
+        return !(mark(i) && mark(i + 1)) && fixed_words(a_[i].words) == a_[i].words.size();
+      });
       for (auto i = run.a; i < run.end_a; ++i)
-        if (is_noise(a_[i].place)) fate_a_[i] = Fate::noise;
+        if (fate_a_[i] == Fate::open && is_noise(a_[i].place)) fate_a_[i] = Fate::noise;
       for (auto j = run.b; j < run.end_b; ++j)
-        if (is_noise(b_[j].place)) fate_b_[j] = Fate::noise;
-      auto from = run.a;
-      for (auto j = run.b; j < run.end_b; ++j)
-        for (auto i = from; fate_b_[j] == Fate::open && i < run.end_a && i - from < kMostTried; ++i)
-          if (fate_a_[i] == Fate::open && alike(i, j)) {
-            join(i, j, Fate::edited);
-            from = i + 1;
-          }
+        if (fate_b_[j] == Fate::open && is_noise(b_[j].place)) fate_b_[j] = Fate::noise;
     }
   }
-  void pair_moved() {
+  // The places where the order does not count, and those that have almost the same units in another order.
+  std::set<Place> shuffled() const {
+    std::map<Place, std::map<std::vector<Word>, int>> left;
+    std::map<Place, std::pair<int, int>> all; // and those that both have
+    for (std::size_t i = 0; i < a_.size(); ++i)
+      if (fate_a_[i] == Fate::open) ++left[a_[i].place][a_[i].words];
+    for (std::size_t j = 0; j < b_.size(); ++j) {
+      if (fate_b_[j] != Fate::open) continue;
+      auto& [count, both] = all[b_[j].place];
+      ++count;
+      if (left[b_[j].place][b_[j].words]-- > 0) ++both;
+    }
+    std::set<Place> places;
+    for (const auto& [place, counts] : all)
+      if (!rules_.ordered || rules_.order.contains(place) || 10 * counts.second >= 9 * counts.first)
+        places.insert(place);
+    return places;
+  }
+  template <class May>
+  void pair_moved(const May& may) {
     std::multimap<Place, std::size_t> left;
     for (std::size_t i = 0; i < a_.size() && left.size() < 2000; ++i)
       if (fate_a_[i] == Fate::open) left.emplace(a_[i].place, i);
     for (std::size_t j = 0; j < b_.size(); ++j) {
-      if (fate_b_[j] != Fate::open) continue;
+      if (fate_b_[j] != Fate::open || !may(b_[j].place)) continue;
       const auto [begin, end] = left.equal_range(b_[j].place);
       for (auto one = begin; one != end; ++one)
         if (same(one->second, j)) {
@@ -195,6 +211,7 @@ private:
     for (const auto* units : {&a_, &rules_.known})
       for (const auto& unit : *units)
         if (is_pattern(unit.words) && known.size() < 2000) known.emplace(unit.place, &unit.words);
+    const auto contexts = contexts_of(rules_.known, contexts_of(a_, {}));
     const auto is_known = [&](const Unit& unit) {
       const auto [begin, end] = known.equal_range(unit.place);
       return std::any_of(begin, end, [&](const auto& one) {
@@ -207,6 +224,9 @@ private:
         fate_a_[other_[j]] = is_known(a_[other_[j]]) ? Fate::noise : Fate::open;
         fate_b_[j] = Fate::known;
         other_[j] = kNone;
+      } else if (fate_b_[j] == Fate::edited && varies_within(contexts, a_[other_[j]], b_[j])) {
+        a_[other_[j]].words = carried(a_[other_[j]].words, b_[j].words, true);
+        fate_a_[other_[j]] = fate_b_[j] = Fate::same;
       } else if (fate_b_[j] == Fate::open && is_known(b_[j])) {
         fate_b_[j] = Fate::known;
       }
@@ -227,13 +247,18 @@ private:
     if (rules_.ordered && 10 * other > 8 * all && all > 20) rules_.learn = false;
   }
   void learn_places() {
-    std::map<Place, std::pair<std::size_t, std::size_t>> places; // the same, and other ones
-    for (std::size_t j = 0; j < b_.size(); ++j)
-      ++(fate_b_[j] == Fate::open ? places[b_[j].place].second : places[b_[j].place].first);
+    struct Count {
+      std::size_t same{0}, other{0}, moved{0};
+    };
+    std::map<Place, Count> places;
+    for (std::size_t j = 0; j < b_.size(); ++j) {
+      auto& count = places[b_[j].place];
+      ++(fate_b_[j] == Fate::open ? count.other : fate_b_[j] == Fate::moved ? count.moved : count.same);
+    }
     for (std::size_t i = 0; i < a_.size(); ++i)
-      if (fate_a_[i] == Fate::open) ++places[a_[i].place].second;
-    for (const auto& [place, counts] : places)
-      if (counts.second > 2 * counts.first) rules_.noise.insert(place);
+      if (fate_a_[i] == Fate::open) ++places[a_[i].place].other;
+    for (const auto& [place, count] : places) // those that moved are a draw of the same, once there are others
+      if (count.other > 0 && count.other + count.moved > 2 * count.same) rules_.noise.insert(place);
     for (const auto& run : runs_) {
       std::set<Place> here;
       for (auto i = run.a; i < run.end_a; ++i)
@@ -286,7 +311,8 @@ private:
       }
       break;
     case Fate::edited: {
-      const bool noise = (rules_.learn && !is_edit(a_[i], unit)) || a_[i].changes + 1 >= kAlways;
+      const bool noise =
+          (rules_.learn && !(rules_.ordered && is_edit(a_[i], unit))) || a_[i].changes + 1 >= rules_.most_changes;
       if (!noise) {
         const auto kept = pairs_of(a_[i].words, unit.words).size();
         const auto masked = carried(a_[i].words, unit.words, false);
@@ -346,12 +372,9 @@ private:
     }
   }
 
-  struct Run {
-    std::size_t a, end_a, b, end_b;
-  };
   UnitRules rules_;
   std::vector<Unit> a_, b_;
-  std::vector<std::vector<Word>> words_a_, words_b_; // of each, sorted
+  std::vector<std::vector<Word>> words_a_, words_b_; // of each, sorted, with all numbers alike
   std::map<Place, std::vector<const std::vector<Word>*>> models_;
   mutable std::int64_t steps_{kMostSteps};
   std::vector<std::pair<std::size_t, Place>> marks_, marks_b_; // in front of which unit of a_, of b_

@@ -21,6 +21,8 @@ struct UnitChanges {
 struct UnitRules {
   bool learn{false};   // both captures follow each other at once: what differs is noise, unless it cannot be
   bool ordered{false}; // a unit in another place of the sequence is a change
+  bool soft{true};     // the words beside a number that varies may vary, too
+  int most_changes{0}; // captures in a row with other words in a block, after which these are noise
   std::set<Place>& noise;
   std::set<Place>& order;
   std::vector<Unit>& known; // masks of units that are not on the page now

@@ -17,10 +17,12 @@ namespace {
 
 constexpr std::size_t kMostLines = 20'000, kMostLineBytes = 2u << 20, kDeepestBlock = 64, kMostBlockLinks = 5'000;
 
-const std::set<std::string_view> kWithinText{
-    "a",     "abbr", "acronym", "b",   "bdi", "bdo",   "big",    "cite", "code", "data", "del",  "dfn",  "em",
-    "font",  "i",    "img",     "ins", "kbd", "label", "mark",   "q",    "rp",   "rt",   "ruby", "s",    "samp",
-    "small", "span", "strike",  "sub", "sup", "time",  "strong", "tt",   "u",    "var",  "wbr",  "area", "svg"};
+const std::set<std::string_view> kWithinText{"a",      "abbr", "acronym", "b",    "bdi",    "bdo",  "big", "cite",
+                                             "code",   "data", "del",     "dfn",  "em",     "font", "i",   "img",
+                                             "ins",    "kbd",  "label",   "mark", "q",      "rp",   "rt",  "ruby",
+                                             "s",      "samp", "small",   "span", "strike", "sub",  "sup", "time",
+                                             "strong", "tt",   "u",       "var",  "wbr",    "area", "svg", "input"};
+const std::set<std::string_view> kStruck{"del", "s", "strike"};
 const std::set<std::string_view> kWithoutWords{"script", "style", "template", "noscript", "head", "object", "textarea"};
 const std::set<std::string_view> kWithoutEnd{"area", "base", "br",    "col",    "embed", "hr",  "img",
                                              "link", "meta", "param", "source", "track", "wbr", "input"};
@@ -35,6 +37,20 @@ std::string without(std::string text, const std::vector<std::regex>& patterns) {
     text = std::move(left);
   }
   return text;
+}
+
+// Returns what a reader sees of an element beside its text, as text: whether it is struck through, chosen or disabled,
+// and what a field shows.
+constexpr std::string_view kStruckMark = "~~";
+std::string state_of(const formats::Token& token) {
+  static const std::set<std::string> kUnseen{"hidden", "password", "file", "image"};
+  if (kStruck.contains(token.text)) return std::string(kStruckMark);
+  if (token.text == "option") return token.has("selected") ? "☑ " : "";
+  const std::string disabled = token.has("disabled") ? "⊘ " : "";
+  if (token.text != "input") return disabled;
+  const auto type = lower_case(token.attribute("type"));
+  if (type == "checkbox" || type == "radio") return disabled + (token.has("checked") ? "☑ " : "☐ ");
+  return kUnseen.contains(type) ? "" : disabled + token.attribute("value") + " ";
 }
 
 class Lines {
@@ -117,8 +133,11 @@ private:
     if (!kWithoutEnd.contains(token.text) && open_.size() < kDeepestBlock) choose(token);
     if (token.text == "a" && token.has("href") && counts() && count_ < kMostBlockLinks) {
       const auto link = formats::absolute_link(url_, token.attribute("href"));
-      if (link && ++count_ > 0) links_.push_back(clean(*link));
+      const auto given = lower_case(token.attribute("href"));
+      const bool contact = given.starts_with("mailto:") || given.starts_with("tel:");
+      if ((link || contact) && ++count_ > 0) links_.push_back(clean(link.value_or(given)));
     }
+    if (counts()) text_ += state_of(token);
     if (kWithoutEnd.contains(token.text) || open_.size() >= kDeepestBlock) return;
     open_.push_back(token.text);
     if (kWithoutWords.contains(token.text)) ++silent_;
@@ -128,6 +147,7 @@ private:
     if (found == open_.rend()) return;
     for (auto left = found - open_.rbegin() + 1; left > 0; --left) {
       leave();
+      if (kStruck.contains(open_.back()) && counts()) text_ += kStruckMark;
       if (kWithoutWords.contains(open_.back())) --silent_;
       open_.pop_back();
     }

@@ -19,8 +19,8 @@ const std::regex& challenge() {
 }
 const std::regex& loading() {
   static const std::regex pattern(
-      "^\\W*(page |please |is |now |still )*(loading|wait|one moment|wird geladen|chargement|"
-      "cargando|caricamento|laden|carregando|загрузка)\\b.{0,40}$",
+      "^\\W*(page |please |is |now |still )*((loading|wait|one moment|wird geladen|chargement|"
+      "cargando|caricamento|laden|carregando)\\b|загрузка|読み込み中|加载中|로딩 중|جار التحميل).{0,40}$",
       std::regex::icase);
   return pattern;
 }

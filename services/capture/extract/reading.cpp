@@ -386,7 +386,8 @@ void Reading::look(const std::string& asked) {
   }
   if (!text_.empty()) {
     for (const auto& url : gate_.led_to())
-      text_ += "<a href=\"" + formats::escape_html(url) + "\"></a>\n";
+      if (url != now.url) // a page that loads itself again leads nowhere
+        text_ += "<a href=\"" + formats::escape_html(url) + "\"></a>\n";
     text_ = "<!doctype html><html lang=\"" + formats::escape_html(now.language) +
             "\"><head><meta charset=\"utf-8\"><title>" + formats::escape_html(now.title) + "</title></head>\n" + text_;
   }

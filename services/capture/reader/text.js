@@ -17,7 +17,7 @@ const escape = text => text.replace(/[&<>"]/g, c => `&#${c.charCodeAt(0)};`);
 function text() {
   refresh();
   look_again();
-  const out = [], kEmpty = new Set(['br', 'hr', 'img', 'area']);
+  const out = [], kEmpty = new Set(['br', 'hr', 'img', 'area', 'input']);
   const have = new Set();
   const write = (node, deep) => {
     if (node.nodeType === 3 || node.nodeType === 4) { // text, or a CDATA section of XHTML
@@ -33,8 +33,10 @@ function text() {
     if (!shown(node) && !seen.has(node) && !/^opt(ion|group)$/.test(tag) && getComputedStyle(node).display !== 'contents') return;
     out.push('<', tag);
     const {href, alt, lang} = node, [role, id, of_class] = ['role', 'id', 'class'].map(key => node.getAttribute(key));
-    for (const [key, value] of Object.entries({href, alt, lang, role, id, class: of_class}))
-      if (typeof value === 'string' && value) out.push(' ', key, '="', escape(value), '"');
+    const {type, value} = tag === 'input' && !/^(password|hidden|file)$/.test(node.type) ? node : {};
+    for (const [key, given] of Object.entries({href, alt, lang, role, id, class: of_class, type, value}))
+      if (typeof given === 'string' && given) out.push(' ', key, '="', escape(given), '"');
+    for (const key of ['checked', 'selected', 'disabled']) if (node[key] === true) out.push(' ', key);
     out.push('>');
     if (kEmpty.has(tag)) return;
     const slotted = tag === 'slot' && node.assignedNodes({flatten: true});

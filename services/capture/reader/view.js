@@ -225,11 +225,13 @@
           const src = e.currentSrc || (/url\("?([^")]*)/.exec(style.backgroundImage)?.[1] ?? '');
           pictures.push({at, box, src: src.startsWith('data:') ? '' : src.slice(0, 500)});
         }
-        if (![...e.childNodes].some(node => node.nodeType === 3 && node.data.trim())) continue;
+        const around = ['::before', '::after'].map(name => getComputedStyle(e, name).content)
+          .filter(said => /^"./.test(said));
+        if (!around.length && ![...e.childNodes].some(node => node.nodeType === 3 && node.data.trim())) continue;
         const wide = style.display === 'block' && getComputedStyle(e.parentElement ?? e).display === 'block';
         const twelfth = wide ? [box[0], box[2]].map(n => Math.round(n * 12 / innerWidth)) : [];
         const look = [style.fontSize, style.fontFamily, style.fontWeight, style.fontStyle, style.color, ground_of(e),
-          style.textDecorationLine, ...twelfth].join('|');
+          style.textDecorationLine, ...twelfth, ...around].join('|');
         (styles[at] ??= {})[look] = (styles[at][look] ?? 0) + box[2] * box[3];
       }
       return {styles, pictures};

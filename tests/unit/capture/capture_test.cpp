@@ -531,6 +531,23 @@ std::string chosen(const std::string& html, const char* select, const std::vecto
 
 } // namespace
 
+TEST_CASE("blocks say what a reader sees of forms, of words that are struck through, and of ways to get in touch") {
+  const std::vector<std::pair<const char*, const char*>> table{
+      {"<p>in <del>March</del> <s>May</s></p>", "in ~~March~~ ~~May~~"},
+      {"<button disabled>Buy</button>", "⊘ Buy"},
+      {"<label><input type=checkbox checked> Tested</label>", "☑ Tested"},
+      {"<label><input type=RADIO disabled> No</label>", "⊘ ☐ No"},
+      {"<select><option>Open<option selected>Done</select>", "Open ☑ Done"},
+      {"<p>Meter <input value=4711><input type=submit value=Buy></p>", "Meter 4711 Buy"},
+      {"<p>Token <input type=hidden value=1><input type=password value=2></p>", "Token"},
+      {"<script><s></script><p>x</p>", "x"},
+  };
+  for (const auto& [html, text] : table)
+    CHECK(chosen(std::string("<main>") + html + "</main>", "main") == text);
+  const Page page{"http://a.test/", "text/html; charset=utf-8", "<a href='mailto:Bo@a.test'>Write</a>", "wget"};
+  CHECK(page_blocks(page, {}).find("\"links\":[\"mailto:bo@a.test\"]") != std::string::npos);
+}
+
 TEST_CASE("selectors choose elements by their tags, names and places") {
   const std::string html = "<main id=m><h1 class='big red'>One</h1><ul class=list><li>Two <b class=x>bold</b></li>"
                            "<li><p>Three</p></li></ul></main><p role=note>Four</p><br>";

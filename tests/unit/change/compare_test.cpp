@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -87,6 +88,32 @@ TEST_CASE("noise of each kind is learnt from the first recapture") {
       {"places where a word may be broken",
        {article({{"p", "The lighthouse keeper"}}), article({{"p", "The light\u00ADhouse keeper"}}),
         article({{"p", "The lighthouse\u200B keeper\uFEFF"}})}},
+      {"a country that two captures share a number with",
+       {article({{"p", "Hello, visitor from Peru! We deliver to Peru in 5 days. Your address is 192.0.2.50."}}),
+        article({{"p", "Hello, visitor from Chile! We deliver to Chile in 5 days. Your address is 192.0.2.110."}}),
+        article({{"p", "Hello, visitor from Cuba! We deliver to Cuba in 8 days. Your address is 192.0.2.13."}})}},
+      {"numbers with the same beginning",
+       {article({{"p", "Rates"}, {"p", "17,356.72"}, {"p", "Stars 1.2k, watched 1.2k times"}}),
+        article({{"p", "Rates"}, {"p", "17,855.05"}, {"p", "Stars 1.7k, watched 1.4k times"}}),
+        article({{"p", "Rates"}, {"p", "-16,784.55"}, {"p", "Stars 3.4k, watched 2.3k times"}})}},
+      {"a readout without blanks between its words",
+       {article({{"p", "港の木橋を修理 3分前・閲覧100回"}}), article({{"p", "港の木橋を修理 8分前・閲覧214回"}}),
+        article({{"p", "港の木橋を修理 2時間前・閲覧97回"}})}},
+      {"a clock whose minute two captures share",
+       {article({{"p", "ただいま20時43分05秒です"}}), article({{"p", "ただいま20時43分52秒です"}}),
+        article({{"p", "ただいま21時08分30秒です"}})}},
+      {"digits of another script",
+       {article({{"p", "آخر تحديث منذ ٣ دقائق في هذا المكان من المدينة"}}),
+        article({{"p", "آخر تحديث منذ ٤ دقائق في هذا المكان من المدينة"}}),
+        article({{"p", "آخر تحديث منذ ٩ دقائق في هذا المكان من المدينة"}})}},
+      {"a table whose rows are shuffled",
+       {list({"Ada", "7 €", "Bo", "9 €", "Cy", "12 €", "Di", "3 €"}, "tr/td"),
+        list({"Di", "3 €", "Ada", "7 €", "Cy", "12 €", "Bo", "9 €"}, "tr/td"),
+        list({"Bo", "9 €", "Cy", "12 €", "Di", "3 €", "Ada", "7 €"}, "tr/td")}},
+      {"stories that are drawn, of which two captures share some",
+       {article(list({"One story", "Two tales", "Three songs", "Nine lives"}, "li")),
+        article(list({"Three songs", "Six feet", "One story", "Four winds"}, "li")),
+        article(list({"Ten bottles", "Two tales", "Nine lives", "Six feet"}, "li"))}},
       {"a box that is there at some visits",
        {article(), article({{"div/h2", "Stay in touch"}, {"div/p", "Get our letter"}}), article()}},
   };
@@ -120,6 +147,116 @@ TEST_CASE("a change is found beside learnt noise, and once") {
     CHECK(said({with("09", editions.first), with("17", editions.first), with("31", editions.second),
                 with("44", editions.second)}) == Kinds{"same", "text", "same"});
   }
+}
+
+TEST_CASE("a change in the place of noise is found, and noise that begins later ends") {
+  const auto item = [](const char* hits, const char* said) {
+    return article({{"div", said}, {"div", std::string(hits) + " Aufrufe"}});
+  };
+  const auto row = [](const std::string& count) {
+    return Page{{"li", "港の木橋 投稿" + count + "分前"},
+                {"li", "図書館 投稿9" + count + "分前"},
+                {"li", "時計塔 投稿1" + count + "分前"}};
+  };
+  const auto with_row = [&](const std::string& count) {
+    auto page = row(count);
+    page.insert(page.begin(), {"li", "りんごの木 投稿3" + count + "分前"});
+    return page;
+  };
+  const auto ad = [](const Page& more) { return article(more); };
+  const std::vector<std::pair<std::vector<Page>, Kinds>> table{
+      {{item("12.345", "Preis: 10,00 €"), item("98.111", "Preis: 10,00 €"), item("7.115", "Preis: 12,00 €"),
+        item("55.200", "Preis: 12,00 €")},
+       {"same", "text", "same"}},
+      {{ad({{"div", "Now a lamp"}, {"div", "The lift is closed today"}}),
+        ad({{"div", "Great winter sale"}, {"div", "The lift is closed today"}}),
+        ad({{"div", "Free delivery"}, {"div", "The lift is open today"}}),
+        ad({{"div", "Two for one"}, {"div", "The lift is open today"}})},
+       {"same", "text", "same"}},
+      {{list({"Ada Meier", "Bo Meier", "Cy Meier", "Di Meier"}, "li"),
+        list({"Cy Meier", "Ada Meier", "Di Meier", "Bo Meier"}, "li"),
+        list({"Di Meier", "Bo Meier", "Zoe Meier", "Cy Meier", "Ada Meier"}, "li")},
+       {"same", "text"}},
+      {{row("2"), row("7"), with_row("4"), with_row("8")}, {"same", "text", "same"}},
+      {{article({{"p", "営業状態は営業中、閲覧12回"}}), article({{"p", "営業状態は営業中、閲覧97回"}}),
+        article({{"p", "営業状態は休業中、閲覧44回"}}), article({{"p", "営業状態は休業中、閲覧71回"}})},
+       {"same", "text", "same"}},
+      {{article({{"p", "Sent to Peru"}}), article({{"p", "Sent to Peru"}}), article({{"p", "Sent to Chile"}}),
+        article({{"p", "Sent to Peru"}}), article({{"p", "Sent to Cuba"}})},
+       {"same", "text", "text", "same"}},
+  };
+  for (const auto& [captures, kinds] : table) {
+    CAPTURE(captures.back().back().text);
+    CHECK(said(captures) == kinds);
+  }
+}
+
+TEST_CASE("captures that follow each other at once learn noise earlier, and a chosen part never by itself") {
+  const std::vector<std::string> texts{"Sent to Peru", "Sent to Chile", "Sent to Cuba", "Sent to Fiji", "Sent to Mali"};
+  for (const auto& [at_once, chosen, kinds] :
+       std::vector<std::tuple<bool, bool, Kinds>>{{true, false, {"text", "same", "same", "same"}},
+                                                  {false, false, {"text", "text", "same", "same"}},
+                                                  {true, true, {"text", "text", "text", "text"}}}) {
+    Fingerprint last{shape_of({{"p", texts[0]}}), {}, "page"};
+    last.mask.learnt = true;
+    Kinds said;
+    for (std::size_t i = 1; i < texts.size(); ++i) {
+      auto now = shape_of({{"p", texts[i]}});
+      if (chosen) now.choice = "p";
+      auto compared = compare(last, std::move(now), at_once);
+      said.push_back(compared.change.kind);
+      last = std::move(compared.next);
+    }
+    CHECK(said == kinds);
+  }
+}
+
+TEST_CASE("a word of the title beside a counter counts") {
+  Fingerprint last{shape_of(article(), "(3) Draft of the council"), {}, "page"};
+  Kinds said;
+  for (const auto* title :
+       {"(7) Draft of the council", "(12) Decision of the council", "(1) Decision of the council"}) {
+    auto compared = compare(last, shape_of(article(), title), said.empty());
+    said.push_back(compared.change.kind);
+    last = std::move(compared.next);
+  }
+  CHECK(said == Kinds{"same", "title", "same"});
+}
+
+TEST_CASE("links in another order are the same") {
+  const auto page = [](const std::vector<const char*>& tags) {
+    Page links;
+    for (const auto* tag : tags)
+      links.push_back({"aside/p", "", std::string("http://example.org/all/about/tag/") + tag});
+    return article(links);
+  };
+  CHECK(said({page({"ada", "bo", "cy", "di"}), page({"cy", "ada", "di", "bo"}), page({"di", "cy", "bo", "ada"}),
+              page({"di", "cy", "bo", "eve"})}) == Kinds{"same", "same", "links"});
+}
+
+TEST_CASE("pictures: what is drawn by lot is noise, a badge on a large one is a change") {
+  const auto shape = [](const std::vector<std::pair<std::string, std::string>>& pictures, double area = 120'000) {
+    auto page = shape_of(article());
+    page.area = 1e6;
+    for (const auto& [source, cells] : pictures)
+      page.pictures.push_back({place_of("aside/img"), place_of("aside/img " + source), cells, area});
+    return page;
+  };
+  const auto plain = [](char grey) { return std::string(67, grey); };
+  const auto compared = [&](const std::vector<Shape>& captures) {
+    Fingerprint last{captures.front(), {}, "page"};
+    for (std::size_t i = 1; i + 1 < captures.size(); ++i)
+      last = compare(last, captures[i], i == 1).next;
+    return compare(last, captures.back(), false).change.kind;
+  };
+  CHECK(compared({shape({{"a", plain('a')}, {"b", plain('b')}, {"c", plain('A')}, {"d", plain('B')}}),
+                  shape({{"a", plain('a')}, {"e", plain('p')}, {"f", plain('!')}, {"g", plain('0')}}),
+                  shape({{"h", plain('z')}, {"i", plain('1')}, {"b", plain('5')}, {"c", plain('C')}})}) == "same");
+  auto badge = plain('P');
+  badge[7] += 30;
+  CHECK(compared({shape({{"a", plain('P')}}), shape({{"a", plain('P')}}), shape({{"a", badge}})}) == "look");
+  CHECK(compared({shape({{"a", plain('P')}}, 900), shape({{"a", plain('P')}}, 900), shape({{"a", badge}}, 900)}) ==
+        "same");
 }
 
 TEST_CASE("a link that changes under the same words is a change of links") {
