@@ -6,10 +6,12 @@ import shutil
 import subprocess
 import threading
 import unittest
+from pathlib import Path
 
 from harness.case import CONFIGURATION, OK, REFUSED, USAGE, Case
 from harness.web import Handler, LocalSite
 
+PLUGINS = Path(__file__).resolve().parents[2] / "deploy" / "plugins"
 URL = "http://one.test/page"
 ARTICLE = [f"Sentence {name} of the article is about the harbour and its boats." for name in ("one", "two", "three")]
 
@@ -80,6 +82,73 @@ class Changes(Case):
         last = self.home.lines("list", "snapshots", "--json")
         self.home.holdfast("remove", "--yes", last[0]["crawl_id"])
         self.assertEqual(self.capture()["change"], "first")
+
+
+@unittest.skipUnless(shutil.which("wget"), "needs wget")
+class Kinds(Case):
+    """Pages from a site, by the real hooks: what four captures of each say that follow each other at once."""
+
+    PAGES = {
+        "clock": ("<p>ただいま{}です", "20時43分05秒 20時43分52秒 21時08分30秒 21時09分11秒", "first same same same"),
+        "digits": ("<p>آخر تحديث منذ {} دقائق في هذا المكان من المدينة", "٣ ٤ ٩ ٨", "first same same same"),
+        "tags": (
+            "<p>{}",
+            [
+                " ".join(f"<a href=/all/tag/{tag}>{tag}</a>" for tag in tags)
+                for tags in ("abcd", "cadb", "dcba", "badc")
+            ],
+            "first same same same",
+        ),
+        "hits": (
+            "<p>{} Aufrufe",
+            ["Preis: 10 €<p>12.345", "Preis: 10 €<p>98.111", "Preis: 12 €<p>7.115", "Preis: 12 €<p>55.200"],
+            "first same text same",
+        ),
+        "sold out": ("<button {}>Buy</button>", ["", "", "disabled", "disabled"], "first same text same"),
+        "box": (
+            "<label><input type=checkbox {}> Tested</label>",
+            ["", "", "checked", "checked"],
+            "first same text same",
+        ),
+        "struck": ("<p>Starts in {}", ["May", "May", "<del>May</del>", "<del>May</del>"], "first same text same"),
+        "mail": ("<a href=mailto:{}@a.test>Write</a>", "ada ada bo bo", "first same links same"),
+        "title": (
+            "<title>({} of the council</title>",
+            ["3) Draft", "7) Draft", "1) Decision", "9) Decision"],
+            "first same title same",
+        ),
+    }
+
+    def test_captures_of_each_kind(self):
+        pages = self.pages = {}
+
+        class Site(Handler):
+            def do_GET(handler):
+                body = pages.get(handler.path, "").encode()
+                handler.send_response(200 if body else 404)
+                handler.send_header("Content-Type", "text/html; charset=utf-8")
+                handler.send_header("Content-Length", str(len(body)))
+                handler.end_headers()
+                handler.wfile.write(body)
+
+        site = LocalSite(Site)
+        self.addCleanup(site.close)
+        home = self.place(held=True)
+        for plugin in ("wget", "text", "title"):
+            shutil.copytree(PLUGINS / plugin, home.plugins / plugin)
+        said = {name: [] for name in self.PAGES}
+        paths = {f"/{number}": name for number, name in enumerate(self.PAGES)}
+        for n in range(4):
+            for path, name in paths.items():
+                html, values, _ = self.PAGES[name]
+                value = (values.split() if isinstance(values, str) else values)[n]
+                pages[path] = "<p>" + "<p>".join(ARTICLE) + html.replace("{}", value) + f"<!--{n}-->"
+            done = home.run("add", "--wait", "--json", *(site.url + path for path in paths))
+            self.assertEqual(done.code, OK, str(done))
+            for record in done.records:
+                if record["type"] == "Snapshot":
+                    said[paths["/" + record["url"].rsplit("/", 1)[1]]].append(record["change"])
+        self.assertEqual(said, {name: kinds.split() for name, (_, _, kinds) in self.PAGES.items()})
 
 
 @unittest.skipUnless(shutil.which("wget"), "needs wget")
