@@ -105,6 +105,14 @@ class Browser(BrowserTest):
         self.assertIn("made by a script", html)
         self.assertTrue(html.startswith("\ufeff<!DOCTYPE html>"))
 
+    def test_what_elements_show_beside_their_text_is_kept(self):
+        blocks = self.view("text", "/states.html").text("blocks.jsonl")
+        for shown in ("⊘ Buy", "☑ Tested", "Starts in ~~March~~", "☑ Done"):
+            self.assertIn(f'"{shown}"', blocks)
+        for hidden in ("secret", "☑ Open"):
+            self.assertNotIn(hidden, blocks)
+        self.assertIn("sold out", self.view("screenshot", "/states.html").text("look.json"))
+
     def test_one_load_serves_all_hooks(self):
         process = self.load("/article.html")
         for plugin in ("headers", "favicon", "screenshot", "pdf", "dom", "title", "text", "outlinks"):

@@ -146,6 +146,17 @@ def scripted(request):
     )
 
 
+@page("/states.html")
+def states(request):
+    """What its elements show beside their text, after a script has run."""
+    request.send(
+        "<!doctype html><title>States</title><style>i::after{content:'sold out'}</style><i></i><button>Buy</button>"
+        "<p><label><input type=checkbox> Tested</label><p>Starts in <del>March</del><p><input type=password value=secret>"
+        "<p><select><option>Open<option>Done</select><script>document.querySelector('button').disabled = true;"
+        "document.querySelector('input').checked = true; document.querySelector('select').value = 'Done'</script>"
+    )
+
+
 @page("/a/")
 def section_a(request):
     request.send(document("Section A", PARAGRAPH + link("b/", "deeper") + " " + link("/", "home")))
