@@ -104,7 +104,7 @@ comment on function holdfast.shelf_has is 'Returns true if a snapshot is on a sh
 
 create or replace function holdfast.shelf_entries(p_shelf uuid, p_order text, p_after text, p_limit bigint)
   returns table (id uuid, url text, title text, status text, outcome text, created_at timestamptz,
-                 sealed_at timestamptz, directory text, thumbnail text, cursor text, json jsonb)
+                 sealed_at timestamptz, directory text, thumbnail text, cursor text, "json" jsonb)
   language sql stable as $$
   select v.id, v.url, v.title, v.status, v.outcome, v.created_at, v.sealed_at, v.directory,
          holdfast.thumbnail(v.id, v.crawl_id, v.fence), p.cursor, to_jsonb(v)
