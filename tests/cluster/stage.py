@@ -401,17 +401,24 @@ class Stage(Collection):
         """Each change is that between the files of both captures, and a page that stays is never called changed."""
         problems, texts, counts = [], {}, {}
         captures = self.postgres.rows(
-            """select e.snapshot_id, s.url, e.directory, e.facts ->> 'change', e.facts ->> 'change_from'
+            """select e.snapshot_id, s.url, e.directory, e.facts ->> 'change', e.facts ->> 'change_from',
+                      exists (select from holdfast.snapshot_sealed n join holdfast.snapshot o on o.id = n.snapshot_id and o.crawl_id = n.crawl_id
+                               where o.url = s.url and n.started_at > e.started_at and n.sealed_at <= e.sealed_at)
                  from holdfast.snapshot_sealed e join holdfast.snapshot s on s.id = e.snapshot_id and s.crawl_id = e.crawl_id
                 where s.host = 'changes.test' and e.outcome in ('succeeded', 'partial') order by e.sealed_at"""
         )
-        for snapshot, _, directory, _, _ in captures:
+        for snapshot, _, directory, *_ in captures:
             file = self.archive / directory / "text/blocks.jsonl"
             texts[snapshot] = file.read_text() if file.exists() else None
-        for snapshot, url, _, change, before in captures:
+        for snapshot, url, _, change, before, overtaken in captures:
             kind = url.split("/")[3]
             counts[kind, change] = counts.get((kind, change), 0) + 1
-            if kind == "same" and texts[snapshot] is not None and change not in ("first", "same"):
+            if (
+                kind == "same"
+                and texts[snapshot] is not None
+                and change not in ("first", "same")
+                and (change or overtaken == "f")
+            ):
                 problems.append(f"snapshot {snapshot} of {url}, which never changes, is called '{change}'")
             if bool(change) and texts[snapshot] is None:
                 problems.append(f"snapshot {snapshot} has no text, and is called {change}")

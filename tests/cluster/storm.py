@@ -11,7 +11,7 @@ import time
 
 import stage
 from harness.wait import Failure
-from harness.worker import living, processes_below, read
+from harness.worker import living, process_table, processes_below
 from stage import LEASE
 
 
@@ -43,7 +43,7 @@ class Storm:
     REASON = {
         "standby gone": r"must wait for a synchronous standby \(synchronous_standby_names: gone\)",
         "notifications full": r"queue of notifications|NOTIFY queue",
-        "archive takes no files": r"archive",
+        "archive takes no files": r"archive|cannot create \S+/scratch-2/",  # a work_dir on the same disk
         "clock jump": r"clock",
         "keys refused": r"object store|archive",
         "memory short": r"its shim was killed by SIGKILL",
@@ -201,17 +201,20 @@ class Storm:
         rows = self.place.postgres.rows("select kind || ': ' || what || ' ' || reason from holdfast.v_stuck")
         return [row[0] for row in rows]
 
-    def stand(self, name, begin, end, why=True):
-        """Only this fault stands. Its reason must be said by v_stuck, and by `why` if nothing moves, alone, and no longer
-        once it is over."""
-        self.heal(everything=True)
-        self.over(f"before {name}", lambda reason: not re.search(self.BEFORE, reason))
-        # A fault shows in what is begun: pages that wait for another reason say that one.
+    def make_due(self):
+        """A fault shows in what is begun: pages that wait for another reason say that one."""
         due = (
             "select count(*) from holdfast.snapshot_queue where owner_id is null and retry_at <= statement_timestamp()"
         )
         if int(self.place.postgres.value(due)) < 30:
             self.refill()
+
+    def stand(self, name, begin, end, why=True):
+        """Only this fault stands. Its reason must be said by v_stuck, and by `why` if nothing moves, alone, and no longer
+        once it is over."""
+        self.heal(everything=True)
+        self.over(f"before {name}", lambda reason: not re.search(self.BEFORE, reason))
+        self.make_due()
         right, wrong, started, seen = self.REASON[name], set(), time.monotonic(), None
         begin()
         while seen is None and time.monotonic() - started < self.SAID:
@@ -249,39 +252,53 @@ class Storm:
         """The kernel ends a shim, because its control group has no memory left. The page is not to blame, and says why
         it waits."""
         self.heal(everything=True)
-        hooks = [
-            (shim, words[1])
-            for one in self.place.workers
-            for shim, name in processes_below(one.process.pid)
-            if name == "holdfast-shim"
-            for hook, _ in processes_below(shim)[:1]
-            if (
-                words := re.search(rb"on_Snapshot__10_trace.*--snapshot-id=([0-9a-f-]+)", read(f"/proc/{hook}/cmdline"))
-            )
-        ]
-        if not hooks:
+        self.make_due()
+        chosen, until = None, time.monotonic() + self.SAID
+        while not chosen and time.monotonic() < until:
+            self.place.tend()
+            chosen = self.stopped_hook()
+        if not chosen:
             return
-        shim, snapshot = dice.choice(hooks)
-        started, snapshot = time.monotonic(), snapshot.decode()
-        fence = self.place.postgres.value(f"select fence from holdfast.snapshot_queue where snapshot_id = '{snapshot}'")
+        shim, snapshot, fence = chosen
+        started = time.monotonic()
         self.end_for_memory(shim)
-        ending = (
-            f"select ending, reason from holdfast.v_attempt where snapshot_id = '{snapshot}' and fence = {fence or 0}"
-        )
+        ending = f"select ending, reason from holdfast.v_attempt where snapshot_id = '{snapshot}' and fence = {fence}"
         ended = []
         while not ended and time.monotonic() - started < self.SAID:
             self.place.tend()
             ended = self.place.postgres.rows(ending)
         if ended and ended[0][0] in ("lapsed", "interrupted"):  # for an earlier fault
             return
-        said = bool(ended) and ended[0][0] == "released" and re.search(self.REASON["memory short"], ended[0][1])
+        # A page of which other hooks have kept something is sealed as partial, with the error of the hook.
+        errors = f"select error from holdfast.v_result where snapshot_id = '{snapshot}' and error <> ''"
+        texts = [row[1] for row in ended if row[0] == "released"] + [
+            row[0] for row in self.place.postgres.rows(errors) if ended and ended[0] == ["sealed", "partial"]
+        ]
+        said = any(re.search(self.REASON["memory short"], text) for text in texts)
         why = self.place.postgres.rows(f"select reason from holdfast.why('{snapshot}')")
-        waits = self.place.postgres.value(f"select state from holdfast.v_queue where snapshot_id = '{snapshot}'")
-        if waits == "waiting" and not re.search(self.REASON["memory short"], why[0][0]):
+        waits = self.place.postgres.rows(
+            f"select 1 from holdfast.snapshot_queue where snapshot_id = '{snapshot}' and owner_id is null and retry_at > now()"
+        )
+        if waits and not re.search(self.REASON["memory short"], why[0][0]):
             self.problems.append(f"why says something else of memory short: {why[0][0]}")
-        if not said and fence:
+        if not said:
             self.problems.append(f"memory short: attempt {fence} of {snapshot} ended as {ended}")
         self.said.setdefault("memory short", []).append(time.monotonic() - started if said else None)
+
+    def stopped_hook(self):
+        """Stops a hook, which else may come to its end first. Its shim, its snapshot, its fence."""
+        table = process_table()
+        for hook, (shim, _, name) in table.items():
+            if name != "on_Snapshot__10" or table.get(shim, ("", "", ""))[2] != "holdfast-shim":
+                continue
+            with contextlib.suppress(OSError):
+                place = os.readlink(f"/proc/{hook}/cwd") + "/"
+                words = re.search(r"/([0-9a-f-]{36})/a(\d+)/", place)
+                if place.startswith(str(self.place.path)) and words:
+                    os.kill(hook, signal.SIGSTOP)
+                    if living(hook) and living(shim):
+                        return shim, words[1], words[2]
+        return None
 
     def end_for_memory(self, pid):
         """By the limit of a control group where root may make one; else by the signal that the kernel sends."""
@@ -290,11 +307,14 @@ class Storm:
             with contextlib.suppress(OSError):
                 group.mkdir()
                 self.place.groups.append(group)
-                (group / limit).write_text("4096")
+                if not (group / limit).exists():  # no file system of control groups
+                    continue
+                (group / limit).write_text("4M")
+                pathlib.Path(f"/proc/{pid}/oom_score_adj").write_text("1000")  # the first that the kernel chooses
                 (group / "cgroup.procs").write_text(str(pid))
-        until = time.monotonic() + 0.5
-        while time.monotonic() < until and living(pid):
-            time.sleep(0.02)
+                more = 'echo -500 >/proc/self/oom_score_adj && echo $$ >"$0" && exec tail /dev/zero'  # needs memory without end, until it is ended itself
+                subprocess.run(["sh", "-c", more, group / "cgroup.procs"], stderr=subprocess.DEVNULL, timeout=self.SAID)
+                break
         if living(pid):
             self.by_signal += 1
             with contextlib.suppress(ProcessLookupError):
