@@ -236,6 +236,13 @@ PAGES = {
                 "style='display:none;position:fixed;inset:0;background:#333'>eclipse</div>",
                 "<p>gannet</p><div style='display:none'>A gannet is a bird that dives.</div>"
                 "<button type=button onclick=\"this.previousSibling.style.display = 'block'\">Gannet</button>",
+                # Two that go on by themselves: the first renews an element, the second removes what it put there.
+                "<div id=clock><b>tick</b></div><script>setInterval(() => { const now = clock.firstChild; "
+                "clock.insertBefore(now.cloneNode(true), now); clock.removeChild(now) }, 50)</script>",
+                '<div><p id=first>view one</p></div><button type=button onclick="const one = this.previousSibling.firstChild, '
+                "top = one.parentNode, two = document.createElement('p'); two.append('view two'); one.replaceWith(two); "
+                "setInterval(() => { if (one.isConnected) try { top.removeChild(two) } catch { document.body.innerHTML = '' } }, 20)"
+                '">Other view</button>',
                 "<div contenteditable>draft</div><button type=button onclick=\"this.previousSibling.append('template')\">"
                 "Template</button>",
                 '<p>slide one</p><button type=button onclick="this.previousSibling.innerHTML = '
@@ -364,6 +371,8 @@ class Manners(BrowserTest):
             '<div style="display: block;">A gannet',
             "slide one",
             ">draft<",
+            '<div id="clock"><b>tick</b></div>',
+            '<div><p id="first">view one</p></div>',
             '<div id="cover" style="display:none;',
         ):
             self.assertIn(there, dom)

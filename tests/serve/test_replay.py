@@ -355,11 +355,12 @@ class Replay(Case):
                 script = (
                     "<script>fetch('/words?' + Math.random()).then(a => a.text()).then(t => p.innerText = t)</script>"
                 )
+                odd = script.replace("/words?' + Math.random()", "/odd'")
                 body = {
-                    "/same": f"<!doctype html><title>Same</title><p>{words}",
+                    "/same": f"<!doctype html><title>Same</title><p id=p>{odd}",
                     "/other": f"<!doctype html><title>Other</title><p id=p>{script}",
                 }.get(self.path, words)
-                self.send_response(200)
+                self.send_response(299 if self.path.startswith("/odd") else 200, "")  # which has no usual phrase
                 self.send_header("Content-Type", "text/html" if body != words else "text/plain")
                 self.end_headers()
                 self.wfile.write(body.encode())

@@ -5,6 +5,8 @@
 // forms that a script sends, windows. What they would have sent is noted.
 // {longest, news}: cancelled if a one-shot timer of at most `longest` ms is pending. While the page is fresh, timers
 // count; a timer that another one has set, and so on, counts only a few times, because a loop of them never ends.
+// {left: true}: from then on the page may remove and insert at nodes that are not there any more. Frameworks that fail at
+// that empty the page.
 // {hovers: true}: dispatches `name+` at each element that listens for the pointer.
 (name => {
   const kLongest = 3000, kMost = 1000, kDeepest = 10, kFresh = 2500, kMostWindows = 25, kMostNotes = 300;
@@ -28,9 +30,12 @@
       return worker;
     }});
   addEventListener(name, event => {
-    const {hold, longest, news, hovers: wanted} = JSON.parse(event.detail);
+    const {hold, left, longest, news, hovers: wanted} = JSON.parse(event.detail);
     held ||= !!hold;
     if (wanted) for (const e of hovers) e.dispatchEvent(new CustomEvent(name + '+', {bubbles: true, composed: true}));
+    for (const [key, at] of left ? [['removeChild', 0], ['insertBefore', 1]] : [])
+      wrap(Node.prototype, key, (real, top, given) =>
+        given[at] && given[at].parentNode !== top ? given[0] : Reflect.apply(real, top, given));
     if (news) fresh = Math.max(fresh, now() + kFresh);
     if (self.document) {
       if (self.onscroll) listens.add('scroll');

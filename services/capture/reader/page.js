@@ -87,17 +87,25 @@ function lost(had, except) {
 function undo() {
   note(changes.takeRecords());
   changes.disconnect();
-  for (const {records, bad} of turns.splice(0).reverse())
-    for (const r of bad ? records.reverse() : [])
+  for (const {records} of turns.splice(0).filter(turn => turn.bad).reverse()) {
+    const came = new Map(); // and where to
+    for (const {target, addedNodes, removedNodes} of records) {
+      for (const node of removedNodes) came.delete(node);
+      for (const node of addedNodes) came.set(node, target);
+    }
+    const others = new Set([...came].filter(([node, at]) => node.parentNode !== at).map(([, at]) => at)); // the page's since
+    for (const r of records.reverse())
       try {
         const {target, oldValue, attributeName: name, attributeNamespace: space, nextSibling: next, previousSibling: last} = r;
         if (r.type === 'characterData') target.data = oldValue;
         else if (r.type === 'attributes')
           oldValue === null ? target.removeAttributeNS(space, name) : target.setAttributeNS(space, name, oldValue);
+        if (others.has(target)) continue;
         for (const node of r.addedNodes) if (node.parentNode === target) node.remove();
         for (const node of r.removedNodes)
           target.insertBefore(node, next?.parentNode === target ? next : last?.parentNode === target ? last.nextSibling : null);
       } catch { } // the page has moved it elsewhere
+  }
 }
 // The texts below a node, at most so many letters.
 function texts(top, most) {

@@ -7,6 +7,7 @@ function leave() {
     if (control.checked !== was && (was || control.type === 'checkbox')) control.click();
   for (const box of boxes ?? []) if (places.has(box)) box.scrollTo({top: 0, left: 0, behavior: 'instant'});
   if (surveyed) for (const e of overlays()) if (e.matches('dialog[open]')) e.close();
+  if (turns.some(turn => turn.bad)) ask({left: true});
   undo();
   for (const [e, was] of typed) if (e.value !== was) e.value = was;
   if (document.activeElement !== focused) document.activeElement?.blur();

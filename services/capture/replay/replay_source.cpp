@@ -223,7 +223,9 @@ void answer_from(ReplaySource& source, DevTools& browser, const Json& paused, co
                      {"responseCode", answer->status},
                      {"responseHeaders", headers},
                      {"body", base::base64_encode(answer->body)}};
-  if (!answer->reason.empty()) parameters["responsePhrase"] = answer->reason;
+  // Without a phrase, Chromium answers with a status that it does not know at no time.
+  if (const auto& phrase = answer->reason; !phrase.empty() || reason_of(answer->status).empty())
+    parameters["responsePhrase"] = phrase.empty() ? "-" : phrase;
   browser.send("Fetch.fulfillRequest", parameters, session);
 }
 
