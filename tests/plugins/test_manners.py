@@ -239,8 +239,8 @@ PAGES = {
                 # Two that go on by themselves: the first renews an element, the second removes what it put there.
                 "<div id=clock><b>tick</b></div><script>setInterval(() => { const now = clock.firstChild; "
                 "clock.insertBefore(now.cloneNode(true), now); clock.removeChild(now) }, 50)</script>",
-                '<div><p id=first>view one</p></div><button type=button onclick="const one = this.previousSibling.firstChild, '
-                "top = one.parentNode, two = document.createElement('p'); two.append('view two'); one.replaceWith(two); "
+                '<div><p id=first>harbour view</p></div><button type=button onclick="const one = this.previousSibling.firstChild, '
+                "top = one.parentNode, two = document.createElement('p'); two.append('lagoon'); one.replaceWith(two); "
                 "setInterval(() => { if (one.isConnected) try { top.removeChild(two) } catch { document.body.innerHTML = '' } }, 20)"
                 '">Other view</button>',
                 "<div contenteditable>draft</div><button type=button onclick=\"this.previousSibling.append('template')\">"
@@ -372,7 +372,7 @@ class Manners(BrowserTest):
             "slide one",
             ">draft<",
             '<div id="clock"><b>tick</b></div>',
-            '<div><p id="first">view one</p></div>',
+            '<div><p id="first">harbour view</p></div>',
             '<div id="cover" style="display:none;',
         ):
             self.assertIn(there, dom)
