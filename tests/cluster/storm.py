@@ -309,10 +309,11 @@ class Storm:
                 self.place.groups.append(group)
                 if not (group / limit).exists():  # no file system of control groups
                     continue
-                (group / limit).write_text("4M")
+                (group / limit).write_text("16M")
                 pathlib.Path(f"/proc/{pid}/oom_score_adj").write_text("1000")  # the first that the kernel chooses
                 (group / "cgroup.procs").write_text(str(pid))
-                more = 'echo -500 >/proc/self/oom_score_adj && echo $$ >"$0" && exec tail /dev/zero'  # needs memory without end, until it is ended itself
+                # Two that need memory without end, so that neither is larger than what the kernel shall choose.
+                more = 'echo $$ >"$0" && { tail /dev/zero & exec tail /dev/zero; }'
                 subprocess.run(["sh", "-c", more, group / "cgroup.procs"], stderr=subprocess.DEVNULL, timeout=self.SAID)
                 break
         if living(pid):
