@@ -130,7 +130,7 @@ store::ProcessInfo describe_process(const std::string& process_type, const std::
     process.machine.memory_bytes =
         static_cast<std::int64_t>(memory.totalram) * static_cast<std::int64_t>(memory.mem_unit);
   process.boot_id = process::boot_id();
-  process.pid_namespace = process::pid_namespace_id();
+  process.pid_namespace = process::namespace_id("pid");
   process.pid = getpid();
   process.start_ticks = process::process_start_ticks(getpid());
   process.process_type = process_type;

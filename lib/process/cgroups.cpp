@@ -243,7 +243,7 @@ void Cgroups::remove_leftovers() const {
       if (!name.starts_with(kLeafPrefix) ||
           std::sscanf(name.c_str() + std::string_view(kLeafPrefix).size(), "%lu-%d-%lu-%lu", &space, &pid, &ticks,
                       &number) != 4 ||
-          std::to_string(space) != pid_namespace_id() || process_alive(pid, ticks))
+          std::to_string(space) != namespace_id("pid") || process_alive(pid, ticks))
         continue;
       end_leaves({at->path().string()});
     }
@@ -267,7 +267,7 @@ std::string Cgroups::describe() const {
 std::string Cgroups::next_leaves(bool memory_limited) {
   if (places_.empty()) return "-";
   static const std::string own =
-      pid_namespace_id() + "-" + std::to_string(::getpid()) + "-" + std::to_string(process_start_ticks(::getpid()));
+      namespace_id("pid") + "-" + std::to_string(::getpid()) + "-" + std::to_string(process_start_ticks(::getpid()));
   const std::string name = kLeafPrefix + own + "-" + std::to_string(++made_);
   std::string list;
   for (const auto& place : places_) {

@@ -65,9 +65,9 @@ std::string machine_id(const std::filesystem::path& keep_in) {
 
 std::string boot_id() { return first_word("/proc/sys/kernel/random/boot_id"); }
 
-std::string pid_namespace_id() {
+std::string namespace_id(const std::string& kind) {
   std::error_code error;
-  const std::string link = std::filesystem::read_symlink("/proc/self/ns/pid", error); // "pid:[4026531836]"
+  const std::string link = std::filesystem::read_symlink("/proc/self/ns/" + kind, error); // "pid:[4026531836]"
   const auto open = link.find('['), close = link.find(']');
   return open == std::string::npos || close == std::string::npos ? "" : link.substr(open + 1, close - open - 1);
 }

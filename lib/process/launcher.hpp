@@ -106,8 +106,9 @@ int sweep(const std::string& variable, const std::string& prefix, std::chrono::m
 // /etc/machine-id; where there is none (containers), a random id made once and kept in `keep_in`; without such a file,
 // an id derived from boot id and host name, stable until one of them changes.
 std::string machine_id(const std::filesystem::path& keep_in = {});
-// Inode of the PID namespace: pids mean nothing to a process in another one, even on the same machine.
-std::string pid_namespace_id();
+// Inode of a namespace of this process. pid: pids mean nothing to a process in another one, even on the same machine;
+// mnt: nor do paths.
+std::string namespace_id(const std::string& kind);
 std::string boot_id();                                    // /proc/sys/kernel/random/boot_id
 std::uint64_t process_start_ticks(pid_t pid);             // 0 if there is no such process
 bool process_alive(pid_t pid, std::uint64_t start_ticks); // false for a zombie: what is left of it does nothing

@@ -56,12 +56,12 @@ struct Subprocess::State {
   std::optional<Exit> exit;
 };
 
-Subprocess::Subprocess(asio::any_io_executor executor, const std::vector<std::string>& argv)
+Subprocess::Subprocess(asio::any_io_executor executor, const std::vector<std::string>& argv, int output)
     : state_(std::make_shared<State>(executor)) {
   SpawnLauncher launcher;
   launcher.own_group();
   launcher.duplicate(STDIN_FILENO, STDIN_FILENO); // also if it is marked to be closed by exec
-  launcher.duplicate(STDOUT_FILENO, STDOUT_FILENO);
+  launcher.duplicate(output, STDOUT_FILENO);
   launcher.duplicate(STDERR_FILENO, STDERR_FILENO);
   launcher.close_from(STDERR_FILENO + 1);
   boost::system::error_code error;

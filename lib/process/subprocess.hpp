@@ -1,12 +1,13 @@
 #pragma once
 // A program of our own that this process starts without a shim: a local worker below its guard. It shares our standard
-// streams and environment, and has a process group of its own: the owner passes on signals of a terminal, once. Main
+// streams and environment, and has a process group of its own: the owner passes on signals of a terminal, once. One
 // thread only. The destructor kills a program that still runs, and reaps it.
 
 #include "lib/base/async.hpp"
 #include "lib/process/command.hpp"
 
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <memory>
@@ -18,8 +19,8 @@ namespace holdfast::process {
 
 class Subprocess {
 public:
-  // Throws Error(system) if it cannot be started.
-  Subprocess(asio::any_io_executor executor, const std::vector<std::string>& argv);
+  // output: the descriptor of its standard output. Throws Error(system) if it cannot be started.
+  Subprocess(asio::any_io_executor executor, const std::vector<std::string>& argv, int output = STDOUT_FILENO);
   ~Subprocess();
   Subprocess(const Subprocess&) = delete;
   Subprocess& operator=(const Subprocess&) = delete;

@@ -53,9 +53,10 @@ struct Response {
   std::string type{"text/html; charset=utf-8"};
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers;
-  base::Fd file;                // to send instead of the body
-  std::shared_ptr<Watch> watch; // the same: server-sent events
-  FindFarEnd far_end;           // the same: a WebSocket, which ends with `watch`
+  base::Fd file;                    // to send instead of the body
+  std::vector<std::string> program; // the same: what this program writes to its standard output, as it comes
+  std::shared_ptr<Watch> watch;     // the same: server-sent events
+  FindFarEnd far_end;               // the same: a WebSocket, which ends with `watch`
 
   Response with(std::string name, std::string value) && { // a header
     headers.emplace_back(std::move(name), std::move(value));

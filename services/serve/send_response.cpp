@@ -1,18 +1,27 @@
 #include "services/serve/send_response.hpp"
 
+#include "lib/base/error.hpp"
 #include "lib/base/file.hpp"
+#include "lib/process/subprocess.hpp"
 
 #include <boost/asio/as_tuple.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
+#include <spdlog/spdlog.h>
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <string_view>
 
 namespace holdfast::serve {
@@ -26,6 +35,8 @@ namespace {
 constexpr std::string_view kStillHere = ":\n\n";
 constexpr std::chrono::seconds kSilence{10}; // between server-sent events
 constexpr std::size_t kFilePiece = 128 * 1024;
+constexpr int kMostPrograms = 2;                // at once
+constexpr std::chrono::minutes kMostThought{5}; // of a program before its first byte, and between others
 
 template <class Reply>
 void fill_head(Reply& reply, const Message& message, const Response& response) {
@@ -119,7 +130,7 @@ asio::awaitable<bool> send_body(beast::tcp_stream& stream, const Message& messag
   const auto size = response.body.size();
   if (!head) reply.body() = std::move(response.body);
   reply.content_length(size);
-  if (response.status == 304) reply.erase(http::field::content_length);
+  if (response.status == 304 || !response.program.empty()) reply.erase(http::field::content_length);
   http::response_serializer<http::string_body> serializer(reply);
   if (head) {
     const auto [error, sent] =
@@ -130,6 +141,88 @@ asio::awaitable<bool> send_body(beast::tcp_stream& stream, const Message& messag
   co_return !error;
 }
 
+// One of the programs that run; false if too many do.
+class ProgramPlace {
+public:
+  ProgramPlace() : taken_(running_.fetch_add(1) < kMostPrograms) {}
+  ~ProgramPlace() { running_.fetch_sub(1); }
+  ProgramPlace(const ProgramPlace&) = delete;
+  ProgramPlace& operator=(const ProgramPlace&) = delete;
+  explicit operator bool() const noexcept { return taken_; }
+
+private:
+  static inline std::atomic<int> running_{0};
+  bool taken_;
+};
+
+// Returns what to say of a program that has written nothing.
+Response nothing_written(std::string_view target, int code) {
+  if (code == base::kExitFailedWork) return refusal(target, 404, "not_found", "there is nothing to export");
+  return refusal(target, 500, "bug", "the export failed; see the log of holdfast serve");
+}
+
+// Sends what a program writes, as it comes. The program ends with the connection. If it fails on the way, the
+// connection is closed without the mark of the end, so that no client takes the half for the whole.
+asio::awaitable<bool> send_output(beast::tcp_stream& stream, const Message& message, Response& response,
+                                  std::chrono::milliseconds timeout) {
+  using namespace asio::experimental::awaitable_operators;
+  const std::string_view target(message.target().data(), message.target().size());
+  const ProgramPlace place;
+  int ends[2] = {-1, -1};
+  if (!place || ::pipe2(ends, O_CLOEXEC) != 0) {
+    auto busy = too_many(target, std::chrono::seconds(30));
+    co_return co_await send_body(stream, message, busy);
+  }
+  asio::posix::stream_descriptor output(stream.get_executor(), ends[0]);
+  base::Fd input(ends[1]);
+  process::Subprocess program(stream.get_executor(), response.program, input.get());
+  input.reset();
+  asio::steady_timer late(stream.get_executor());
+  const bool chunked = message.version() > 10;
+  bool begun = false;
+  for (std::string piece(kFilePiece, '\0');;) {
+    late.expires_after(kMostThought);
+    const auto read = co_await (output.async_read_some(asio::buffer(piece), asio::as_tuple(asio::use_awaitable)) ||
+                                late.async_wait(asio::as_tuple(asio::use_awaitable)));
+    if (read.index() != 0) co_return false;
+    const auto [read_error, got] = std::get<0>(read);
+    if (read_error) break;
+    stream.expires_after(timeout);
+    if (!begun) {
+      http::response<http::empty_body> reply;
+      fill_head(reply, message, response);
+      reply.chunked(chunked);
+      if (!chunked) reply.keep_alive(false);
+      http::response_serializer<http::empty_body> serializer(reply);
+      const auto [error, sent] =
+          co_await http::async_write_header(stream, serializer, asio::as_tuple(asio::use_awaitable));
+      if (error) co_return false;
+      begun = true;
+    }
+    const auto bytes = asio::buffer(piece.data(), got);
+    boost::system::error_code error; // not by ?:, see send_response()
+    if (chunked)
+      co_await asio::async_write(stream, http::make_chunk(bytes), asio::redirect_error(asio::use_awaitable, error));
+    else
+      co_await asio::async_write(stream, bytes, asio::redirect_error(asio::use_awaitable, error));
+    if (error) co_return false;
+  }
+  late.expires_after(kMostThought);
+  const auto ended = co_await (program.wait() || late.async_wait(asio::as_tuple(asio::use_awaitable)));
+  const int code = ended.index() == 0 ? std::get<0>(ended).code : -1;
+  stream.expires_after(timeout);
+  if (!begun) {
+    auto nothing = nothing_written(target, code);
+    co_return co_await send_body(stream, message, nothing);
+  }
+  const bool whole = code == base::kExitSuccess || code == base::kExitFailedWork; // files were missing: it names them
+  if (!whole) spdlog::warn("{}: the export ended with status {}", target, code);
+  if (!whole || !chunked) co_return false;
+  const auto [error, sent] =
+      co_await asio::async_write(stream, http::make_chunk_last(), asio::as_tuple(asio::use_awaitable));
+  co_return !error;
+}
+
 } // namespace
 
 asio::awaitable<bool> send_response(beast::tcp_stream& stream, const Message& message, Response& response,
@@ -137,6 +230,8 @@ asio::awaitable<bool> send_response(beast::tcp_stream& stream, const Message& me
   stream.expires_after(timeout);
   // Not by ?:, because g++ 12 destroys an awaited conditional twice.
   if (response.file) co_return co_await send_file(stream, message, response, timeout);
+  if (!response.program.empty() && message.method() != http::verb::head)
+    co_return co_await send_output(stream, message, response, timeout);
   if (response.watch) co_return co_await send_events(stream, message, response, timeout);
   co_return co_await send_body(stream, message, response);
 }

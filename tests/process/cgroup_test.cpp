@@ -140,7 +140,7 @@ TEST_CASE("cgroups of a worker that is gone are removed with what is in them, ot
   if (!cgroups.any()) return;
   TempDir dir;
   const auto named = [&](pid_t pid, std::uint64_t ticks) {
-    return kLeaf + process::pid_namespace_id() + "-" + std::to_string(pid) + "-" + std::to_string(ticks) + "-1";
+    return kLeaf + process::namespace_id("pid") + "-" + std::to_string(pid) + "-" + std::to_string(ticks) + "-1";
   };
   const auto base = leaves(cgroups).front().parent_path();
   const auto dead = base / named(::getpid(), 1),

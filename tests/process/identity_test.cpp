@@ -18,7 +18,7 @@ TEST_CASE("machine and boot have names that do not change") {
   CHECK(process::machine_id() == process::machine_id());
   CHECK(base::is_uuid(process::boot_id()));
   CHECK(process::boot_id() == process::boot_id());
-  CHECK_FALSE(process::pid_namespace_id().empty());
+  CHECK_FALSE(process::namespace_id("pid").empty());
 }
 
 TEST_CASE("a machine id is the same with a file to keep it in") {

@@ -2,17 +2,24 @@
 operation there is, with each kind of link in each place where a credential can stand."""
 
 import base64
+import concurrent.futures
 import html
 import http.client
+import io
 import itertools
 import json
+import os
 import re
+import signal
+import subprocess
 import urllib.parse
 import zipfile
 from pathlib import Path
 from xml.etree import ElementTree
 
+from harness.wait import until
 from harness.web import Handler
+from harness.worker import processes, read
 from served import Served
 
 SERVE = Path(__file__).resolve().parents[2] / "services/serve"
@@ -332,3 +339,56 @@ class Shelves(Served):
         self.assertEqual([json.loads(line)["url"][-2:] for line in listed.splitlines() if line], ["le", "/b"])
         self.assertNotEqual(self.place.run("export", "--shelf", "never", "-o", str(path)).code, 0)
         self.assertNotEqual(self.place.run("export", "--shelf", "wacz", self.ids["b"], "-o", str(path)).code, 0)
+
+    def test_a_download_is_what_export_writes(self):
+        shelf = self.shelf("download", "c2", "h", "b")
+        token = {"Authorization": f"Bearer {self.token}"}
+        for chosen, option in (
+            (f"shelf={shelf}", ("--shelf", shelf)),
+            (f"shelf={shelf}&format=files", ("--shelf", shelf, "--format", "files")),
+            (f"of={self.ids['b']}", (self.ids["b"],)),
+            ("tag=old", ("--tag", "old")),
+        ):
+            with self.subTest(chosen):
+                status, body, headers = self.ask(f"/api/v1/export?{chosen}", headers=token)
+                self.assertEqual((status, headers["Content-Type"]), (200, "application/zip"))
+                path = self.place.data / ("there.zip" if "files" in option else "there.wacz")
+                self.place.holdfast("export", *option, "-o", str(path))
+                with zipfile.ZipFile(path) as there, zipfile.ZipFile(io.BytesIO(body)) as here:
+                    self.assertEqual(here.namelist(), there.namelist())
+                    self.assertIsNone(here.testzip())
+        for chosen, status in (("tag=none", 404), ("", 400), (f"of={self.ids['b']}&shelf={shelf}", 400), ("of=x", 422)):
+            with self.subTest(chosen):
+                self.assertEqual(self.ask(f"/api/v1/export?{chosen}", headers=token)[0], status)
+        self.assertEqual(self.ask("/api/v1/export?tag=old")[0], 401)
+        self.assertIn(f'href="/api/v1/export?shelf={shelf}"', self.page(f"/shelf/{shelf}"))
+
+    def test_downloads_end_with_their_programs_and_are_few(self):
+        shelf = self.shelf("few", "a")
+        token = {"Authorization": f"Bearer {self.token}"}
+
+        def download():
+            return self.ask(f"/api/v1/export?shelf={shelf}", headers=token)[0]
+
+        def exports():
+            return [pid for pid in processes() if f"--shelf={shelf}".encode() in read(f"/proc/{pid}/cmdline")]
+
+        psql = self.place.start("psql", "--role", "owner", "-XAqt", stdin=subprocess.PIPE)
+        psql.stdin.write("begin; lock table capture; select 'locked';\n")
+        psql.stdin.flush()
+        self.assertEqual(psql.stdout.readline(), "locked\n")
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            running = [pool.submit(download) for _ in range(2)]
+            first, second = until("both run", lambda: len(found := exports()) == 2 and found)
+            for pid in (first, second):
+                os.kill(pid, signal.SIGSTOP)
+            self.assertEqual(download(), 429)
+            os.kill(first, signal.SIGKILL)
+            until("one has ended", lambda: any(one.done() for one in running))
+            psql.stdin.write("commit;\n")
+            psql.stdin.close()
+            psql.stdin = None
+            self.assertEqual(self.place.finish(psql).code, 0)
+            os.kill(second, signal.SIGCONT)
+            self.assertEqual(sorted(one.result() for one in running), [200, 500])
+        self.assertEqual(download(), 200)

@@ -260,7 +260,7 @@ TEST_CASE("what a dead incarnation left on this machine is cleared away") {
   const auto workers = stage.options.work_dir / "workers";
   const std::string dead = "00000000-0000-7000-8000-000000000001";
   stage.dir.write("data/work/workers/" + dead + "/owner",
-                  process::pid_namespace_id() + " " + process::boot_id() + " " + std::to_string(getpid()) + " 1\n");
+                  process::namespace_id("pid") + " " + process::boot_id() + " " + std::to_string(getpid()) + " 1\n");
   stage.dir.write("data/work/workers/" + dead + "/attempts/x", "");
   const pid_t left = spawn({"/bin/sleep", "600"}, {"HOLDFAST_COOKIE=" + dead + ".1"}, stage.dir / "out");
   CHECK(worker::collect_leftovers(stage.options, "machine").size() == 1);
@@ -278,14 +278,17 @@ TEST_CASE("short names in /tmp go with the directories they lead to, also after 
     return name;
   };
   std::string gone = base::new_uuid(), there = base::new_uuid();
-  const auto dangling = link(gone.substr(24), gone);
-  const auto living = link(there.substr(24), there);
+  const auto space = process::namespace_id("mnt") + "-";
+  const auto dangling = link(space + gone.substr(24), gone);
+  const auto living = link(space + there.substr(24), there);
   const auto foreign = link("another-" + gone.substr(24), gone);
+  const auto elsewhere = link("1-" + gone.substr(24), gone); // of a container, where it leads somewhere
   std::filesystem::create_directories(stage.dir / "elsewhere/workers" / there);
   worker::collect_leftovers(stage.options, "machine");
   CHECK(!std::filesystem::is_symlink(dangling));
   CHECK(std::filesystem::is_symlink(living));
   CHECK(std::filesystem::is_symlink(foreign));
-  std::filesystem::remove(living);
-  std::filesystem::remove(foreign);
+  CHECK(std::filesystem::is_symlink(elsewhere));
+  for (const auto& name : {living, foreign, elsewhere})
+    std::filesystem::remove(name);
 }

@@ -2,6 +2,7 @@
 
 #include "lib/base/pidfd.hpp"
 #include "lib/base/text/host.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/base/text/url.hpp"
 #include "lib/formats/encoding.hpp"
 #include "lib/warc/coding.hpp"
@@ -237,10 +238,12 @@ Result run_wget(Job& job) {
   fs::create_directories("warc", ignored);
   const auto ended = run_program(job, arguments(job, program, limit), limit);
   pack_warc();
-  auto exchanges = parse_wget_log(read_file(kLog, kLargestLog));
+  const auto log = read_file(kLog, kLargestLog);
+  auto exchanges = parse_wget_log(log);
   const auto led = main_exchange(exchanges);
   WgetExchange main;
-  main.error = "wget did not start a request";
+  const auto said = base::trimmed(log); // its last line is why
+  main.error = "wget did not start a request: " + std::string(said.substr(said.rfind('\n') + 1));
   if (led > 0) main = exchanges[led - 1];
   std::set<std::string> told;
   Json redirects = Json::array();

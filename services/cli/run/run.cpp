@@ -35,6 +35,15 @@
 
 namespace holdfast::cli {
 
+std::vector<std::string> own_command(const Context& context) {
+  std::vector<std::string> command = {std::filesystem::read_symlink("/proc/self/exe").string()};
+  const auto& global = context.global();
+  if (!global.config_file.empty()) command.insert(command.end(), {"--config", global.config_file});
+  for (const auto& [key, value] : global.overrides)
+    command.insert(command.end(), {"--set", key + "=" + value});
+  return command;
+}
+
 namespace {
 
 runner::GateOptions gate_options(Context& context, bool standby) {
@@ -54,20 +63,10 @@ runner::GateOptions gate_options(Context& context, bool standby) {
   return options;
 }
 
-// A worker with the same settings as ours, from whichever layer they came.
-std::vector<std::string> worker_command(const Context& context) {
-  std::vector<std::string> command = {std::filesystem::read_symlink("/proc/self/exe").string()};
-  const auto& global = context.global();
-  if (!global.config_file.empty()) command.insert(command.end(), {"--config", global.config_file});
-  for (const auto& [key, value] : global.overrides)
-    command.insert(command.end(), {"--set", key + "=" + value});
-  return command;
-}
-
 runner::SpawnerOptions spawner_options(Context& context, bool stay) {
   const auto& settings = context.settings();
   runner::SpawnerOptions options;
-  options.command = worker_command(context);
+  options.command = own_command(context);
   options.slots = static_cast<int>(settings.integer("worker.snapshots"));
   options.max_per_type = static_cast<int>(settings.integer("runner.max_workers_per_type"));
   if (settings.value("runner.max_workers_per_type").origin == "default")

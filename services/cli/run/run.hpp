@@ -8,6 +8,9 @@
 
 namespace holdfast::cli {
 
+// Returns this program with the same settings, from whichever layer they came: verb and options follow.
+std::vector<std::string> own_command(const Context& context);
+
 // Runs a worker in this process: signals, incarnations, the threads around it. Main thread; returns when the worker
 // has left.
 struct WorkerOptions {

@@ -13,6 +13,7 @@
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/context/presence.hpp"
 #include "services/cli/context/signals.hpp"
+#include "services/cli/run/run.hpp"
 #include "services/cli/transfer/import_warc.hpp"
 #include "services/serve/files.hpp"
 #include "services/serve/http_server.hpp"
@@ -155,6 +156,7 @@ serve::SiteOptions site_options(Context& context) {
     spdlog::warn("{}; nothing can be changed", error.what());
   }
   options.api = {plan_of_requests(context), import_of_uploads(context), settings.boolean("urls.allow_private")};
+  options.api.program = own_command(context);
   options.collection_id = store::collection_id(connection);
   options.files_origin = files_origin(settings.text("serve.files_url"));
   options.changes_in_a_minute = static_cast<int>(settings.integer("serve.changes_per_minute"));

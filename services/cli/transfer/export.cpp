@@ -170,6 +170,7 @@ Exported export_all(pg::Connection& connection, const archive::Root& root, const
       show_progress(told, false);
     }
   });
+  if (told.snapshots == 0) return told;
   originals.write(root, sink, told);
   sink.finish();
   show_progress(told, true);
@@ -204,12 +205,13 @@ store::ExportQuery query_of(Context& context, const ExportOptions& options) {
   return query;
 }
 
-// Returns the result of `work`. If the destination has failed, its reason comes before the writer's error.
+// Returns the result of `work`. Nothing is written if there was nothing to export. If the destination has failed, its
+// reason comes before the writer's error.
 template <typename Work>
 auto written_to(Destination& to, Work&& work) {
   try {
     auto told = work();
-    to.keep();
+    if (told.snapshots > 0) to.keep();
     return told;
   } catch (const base::Error&) {
     to.give_up();

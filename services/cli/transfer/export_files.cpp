@@ -181,6 +181,7 @@ Exported export_files(pg::Connection& connection, const archive::Root& root, con
       told(counts);
     }
   });
+  if (counts.snapshots == 0) return counts;
   to.add(wacz::PageList::kPath, list.file(), list.size(), false);
   page.bytes = counts.bytes;
   add_text(to, kFront, archive::render_crawl_html(page));

@@ -333,7 +333,8 @@ Response answer_api(const Request& request, const Caller& caller, const ApiOptio
     const auto parameters = read_parameters(request, *match.operation);
     const auto body = match.operation->changes() ? read_body(request, *match.operation) : nlohmann::json::object();
     auto response = run_operation(*match.operation, match.id, parameters, body, request, caller, options, run);
-    if (response.status == 200 && !match.operation->changes() && !response.watch) tag_with_digest(request, response);
+    if (response.status == 200 && !match.operation->changes() && !response.watch && response.program.empty())
+      tag_with_digest(request, response);
     return response;
   });
 }

@@ -37,6 +37,7 @@ struct ApiOptions {
   Feed* feed{nullptr};                                                 // for those that watch
   // Returns the address of a file of the archive for this client; empty: files are not served.
   std::function<std::string(const Request&, const Caller&, const std::string& path)> file_url{};
+  std::vector<std::string> program{}; // this program, with its settings: it runs exports
 };
 
 // Runs work on a session of a role.

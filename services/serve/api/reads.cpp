@@ -45,6 +45,15 @@ constexpr ApiField kOfShelf[] = {
     {"cursor", kWord, "Continue behind the last page: its cursor"},
     kMost};
 
+constexpr ApiField kOfExport[] = {{"of", kWord, "Only this crawl or snapshot: its id"},
+                                  {"shelf", kWords, "Only pages on this shelf, in its order"},
+                                  {"tag", kWords, "Only snapshots with this tag"},
+                                  {"host", kWord, "Only of this host"},
+                                  {"since", kTime, "Only captured since"},
+                                  {"until", kTime, "Only captured before"},
+                                  {"format", R"({"type":"string","enum":["wacz","files"]})",
+                                   "wacz: one file for players; files: all, as a zip (wacz)"}};
+
 Json page(Json items, const Json& cursor) { return {{"items", std::move(items)}, {"cursor", cursor}}; }
 
 // The age of what has not ended grows; what has not changed shall have the same ETag.
@@ -206,6 +215,29 @@ Response text(const ApiCall& call) {
   return text ? content("text/plain; charset=utf-8", *text) : not_found("text of a snapshot");
 }
 
+// Hands on what `holdfast export` writes, as it comes.
+Response export_pages(const ApiCall& call) {
+  const auto format = call.parameter("format").value_or("wacz");
+  const auto of = call.parameter("of"), shelf = call.parameter("shelf");
+  std::vector<std::string> options;
+  for (const char* name : {"tag", "host", "since", "until"})
+    if (const auto value = call.parameter(name)) options.push_back("--" + std::string(name) + "=" + *value);
+  if (shelf) options.push_back("--shelf=" + store::find(call.connection, *shelf, store::FindAs::shelf).id);
+  if (of) options.insert(options.end(), {"--", store::find(call.connection, *of).id});
+  if (options.empty() || (of && shelf))
+    throw base::Error(base::ErrorClass::usage, "an export takes of, shelf, tag, host, since or until; not of and shelf",
+                      "GET /api/v1/export?of=ID");
+  Response response;
+  response.type = "application/zip";
+  response.program = call.options.program;
+  response.program.insert(response.program.end(), {"export", "--format=" + format, "--output=-"});
+  response.program.insert(response.program.end(), options.begin(), options.end());
+  return std::move(response)
+      .with("Content-Disposition",
+            std::string("attachment; filename=\"holdfast.") + (format == "files" ? "zip" : "wacz") + "\"")
+      .with("Cache-Control", "private, no-store");
+}
+
 Response openapi(const ApiCall& call) { return content("application/json", openapi_document(call.connection)); }
 
 // clang-format off
@@ -228,6 +260,8 @@ const ApiOperation kReadOperations[] = {
      "File[]"},
     {"GET", "v1/snapshots/{id}/text", "readText", "Readable text of a snapshot, as the search has it", &text, "", {},
      {}, 200, "text/plain"},
+    {"GET", "v1/export", "exportPages", "Pages as one file, as the command export writes it", &export_pages, "",
+     kOfExport, {}, 200, "application/zip"},
 };
 // clang-format on
 

@@ -36,7 +36,8 @@ Html facts(pg::Connection& connection, const store::Crawl& crawl) {
                     {{"state", state_badge(crawl.status, crawl.outcome)},
                      {"progress", progress(crawl.total - crawl.open, crawl.total + crawl.seeds_left)},
                      {"why", sentence(store::why(connection, crawl.id).reason)},
-                     {"facts", facts.html()}});
+                     {"facts", facts.html()},
+                     {"download", crawl.total > crawl.open ? crawl.id : ""}});
 }
 
 // Where the gallery goes on; nothing: at its beginning.

@@ -107,7 +107,8 @@ Html shelf_head(const PageRequest& request, const pg::Row& shelf, const nlohmann
                      {"name", name},
                      {"count", ""},
                      {"current", request.parameter("as") == view}});
-  views.push_back({{"href", "/atom?shelf=" + request.id}, {"name", "Atom feed"}, {"count", ""}, {"current", false}});
+  for (const auto& [href, name] : {std::pair("/atom?shelf=", "Atom feed"), {"/api/v1/export?shelf=", "Download"}})
+    views.push_back({{"href", href + request.id}, {"name", name}, {"count", ""}, {"current", false}});
   return html::fill(embedded::shelf_html,
                     {{"name", shelf.text("name")},
                      {"count", pages_of(shelf)},

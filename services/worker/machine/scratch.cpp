@@ -25,12 +25,15 @@ constexpr std::size_t kLongTemporary = 48; // what is made below it may add anot
 
 // "<pid namespace> <boot id> <pid> <start ticks>"
 std::string own_identity() {
-  return process::pid_namespace_id() + " " + process::boot_id() + " " + std::to_string(getpid()) + " " +
+  return process::namespace_id("pid") + " " + process::boot_id() + " " + std::to_string(getpid()) + " " +
          std::to_string(process::process_start_ticks(getpid()));
 }
 
-// Returns the path of the link to an incarnation's temporary directory, if it needs one.
-std::filesystem::path short_name(const std::string& worker_id) { return "/tmp/holdfast-" + short_id(worker_id); }
+// Returns the path of the link to an incarnation's temporary directory, if it needs one. In another mount namespace
+// that shares /tmp, such as a container, it leads nowhere: that one takes only links of its own for dangling.
+std::filesystem::path short_name(const std::string& worker_id) {
+  return "/tmp/holdfast-" + process::namespace_id("mnt") + "-" + short_id(worker_id);
+}
 
 void remove_short_name(const std::string& worker_id) {
   std::error_code ignored;
@@ -76,7 +79,7 @@ bool is_dead(const std::filesystem::path& directory, const store::LocalProcess& 
     return !error && age > std::chrono::minutes(1);
   }
   if (owner.boot_id != process::boot_id()) return true;
-  if (owner.pid_namespace != process::pid_namespace_id()) return false; // another container on this work_dir
+  if (owner.pid_namespace != process::namespace_id("pid")) return false; // another container on this work_dir
   return !process::process_alive(owner.pid, owner.start_ticks);
 }
 
