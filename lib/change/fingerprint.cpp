@@ -50,8 +50,7 @@ bool separates(char32_t code) {
                        {0xFF61, 0xFF65}});
 }
 // Returns true for a separator that is a word by itself: a currency, a comparison, a mark (as ~~ of words that are
-// struck through) or a star. Arrows and signs
-// of numbers go up and down with these.
+// struck through) or a star. Arrows and signs of numbers go up and down with these.
 bool is_sign(char32_t code) {
   return within(code, {{'$', '$'},
                        {'~', '~'},
