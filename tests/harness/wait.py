@@ -1,5 +1,7 @@
 """Waiting with a deadline, free ports, and an end in good order."""
 
+import contextlib
+import random
 import signal
 import socket
 import sys
@@ -25,9 +27,12 @@ def until(what, condition, seconds=120, explain=None):
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port below those that outgoing connections take: else one of another test may have it before its user does."""
+    while True:
+        port = random.randrange(10_000, 32_000)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("", port))
+            return port
 
 
 def end_in_order():

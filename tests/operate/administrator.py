@@ -422,7 +422,8 @@ class Waits(Case):
         worker = c.start("worker", **SHORT_LEASE)
         c.user = "owner"
         sealed = "select count(*) from holdfast.snapshot_sealed"
-        c.until("nothing is left", lambda: c.admin("select count(*) from holdfast.snapshot_queue", c.database) == "0")
+        done = "select bool_and(status = 'sealed') from holdfast.v_crawl"
+        c.until("all is sealed", lambda: c.admin(done, c.database) == "t")
         for what, (take, back) in {
             "has no role of Holdfast": ("revoke holdfast_worker from digger", "grant holdfast_worker to digger"),
             "may not log in": ("alter role digger nologin", "alter role digger login"),

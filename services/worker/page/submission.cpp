@@ -3,6 +3,7 @@
 #include "lib/base/backoff.hpp"
 #include "lib/base/text/time.hpp"
 #include "lib/pg/sqlstate.hpp"
+#include "services/worker/turn/claim_conditions.hpp"
 #include "services/worker/turn/turns.hpp"
 
 #include <spdlog/fmt/fmt.h>
