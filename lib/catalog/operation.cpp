@@ -3,6 +3,7 @@
 #include "lib/base/error.hpp"
 #include "lib/base/text/host.hpp"
 #include "lib/base/text/time.hpp"
+#include "lib/base/text/url.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/catalog/operation_work.hpp"
 #include "lib/store/find.hpp"

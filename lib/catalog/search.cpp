@@ -3,6 +3,7 @@
 #include "lib/base/text/host.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/base/text/time.hpp"
+#include "lib/base/text/url.hpp"
 
 namespace holdfast::catalog {
 
