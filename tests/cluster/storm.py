@@ -48,7 +48,10 @@ class Storm:
         "keys refused": r"object store|archive",
         "memory short": r"its shim was killed by SIGKILL",
     }
-    BEFORE = r"^(process: (sends no heartbeats|its lease has expired)|login: |lock: )|lost the database|cannot connect to the database"
+    BEFORE = (
+        r"^(process: (sends no heartbeats|its lease has expired)|login: |lock: )"
+        r"|lost the database|cannot connect to the database|cannot create \S+/scratch-1/\S+: No space left"
+    )
     SAID = 20  # seconds: a lease, the time after which a statement gives up, and a machine that does other things
 
     def __init__(self, place, seed, count, pause):
