@@ -50,16 +50,19 @@ void fill_head(Reply& reply, const Message& message, const Response& response) {
   reply.keep_alive(message.keep_alive());
 }
 
+asio::awaitable<bool> send_head(beast::tcp_stream& stream, http::response<http::empty_body>& reply) {
+  http::response_serializer<http::empty_body> serializer(reply);
+  const auto [error, sent] = co_await http::async_write_header(stream, serializer, asio::as_tuple(asio::use_awaitable));
+  co_return !error;
+}
+
 // Sends events until the client or the feed ends it; the connection is not used again.
 asio::awaitable<bool> send_events(beast::tcp_stream& stream, const Message& message, Response& response,
                                   std::chrono::milliseconds timeout) {
   http::response<http::empty_body> reply;
   fill_head(reply, message, response);
   reply.keep_alive(false);
-  http::response_serializer<http::empty_body> serializer(reply);
-  const auto [head_error, head] =
-      co_await http::async_write_header(stream, serializer, asio::as_tuple(asio::use_awaitable));
-  if (head_error || message.method() == http::verb::head) co_return false;
+  if (!co_await send_head(stream, reply) || message.method() == http::verb::head) co_return false;
   const auto timer = std::make_shared<asio::steady_timer>(stream.get_executor());
   const auto silence = [](Watch* watch) { watch->on_news({}); };
   const std::unique_ptr<Watch, decltype(silence)> listening(response.watch.get(), silence);
@@ -104,10 +107,7 @@ asio::awaitable<bool> send_file(beast::tcp_stream& stream, const Message& messag
                                               "/" + std::to_string(size));
   if (range.what == ByteRange::What::none) reply.set(http::field::content_range, "bytes */" + std::to_string(size));
   reply.content_length(range.end - range.begin);
-  http::response_serializer<http::empty_body> serializer(reply);
-  const auto [head_error, sent] =
-      co_await http::async_write_header(stream, serializer, asio::as_tuple(asio::use_awaitable));
-  if (head_error) co_return false;
+  if (!co_await send_head(stream, reply)) co_return false;
   // A large file may take its time, as long as it moves.
   std::string piece(kFilePiece, '\0');
   for (auto at = range.begin; message.method() != http::verb::head && at < range.end;) {
@@ -193,10 +193,7 @@ asio::awaitable<bool> send_output(beast::tcp_stream& stream, const Message& mess
       fill_head(reply, message, response);
       reply.chunked(chunked);
       if (!chunked) reply.keep_alive(false);
-      http::response_serializer<http::empty_body> serializer(reply);
-      const auto [error, sent] =
-          co_await http::async_write_header(stream, serializer, asio::as_tuple(asio::use_awaitable));
-      if (error) co_return false;
+      if (!co_await send_head(stream, reply)) co_return false;
       begun = true;
     }
     const auto bytes = asio::buffer(piece.data(), got);
